@@ -107,3 +107,144 @@ def test_a_commit_arrives_in_several_blocks(space: str, seed: int | None) -> Non
     body = head + COMMIT.format(commit=commit, meet=meet, rank=1)
     out = launched(kernel(body, columns=0), np.zeros(4), (512,), grid=4, cluster=4, seed=seed)
     assert out.tolist() == list(range(512))
+
+
+# Copies
+
+
+_START = 1024
+"""Where ``tile`` begins in shared memory: behind what else there is, at a multiple of 1024."""
+ROWS = {"128x256b": 128, "4x256b": 4, "128x128b": 128, "64x128b.warpx2::02_13": 64, "64x128b.warpx2::01_23": 64,
+        "32x128b.warpx4": 32}
+SWIZZLES = {0: (16, ()), 6: (32, ((4, 7),)), 4: (64, ((4, 7), (5, 8))), 2: (128, ((4, 7), (5, 8), (6, 9))),
+            1: (128, ((5, 7), (6, 8)))}
+"""By the number in a descriptor: the bytes of a row, and which bit of an address flips which."""
+
+
+def address(start: int, leading: int, stride: int, mode: int, row: int, at: int) -> int:
+    """Where a byte of a row lies, in shared memory: the manual's canonical K-major layout."""
+    span, flips = SWIZZLES[mode]
+    place = start + row % 8 * span + row // 8 * stride + (at // 16 * leading + at % 16 if mode == 0 else at)
+    for to, of in flips:
+        place ^= (place >> of & 1) << to
+    return place
+
+
+def descriptor(start: int, leading: int, stride: int, mode: int) -> int:
+    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | 1 << 46 | mode << 61
+
+
+def goes_to(shape: str, row: int) -> list[int]:
+    """The lanes of a row, by the pictures of CUTLASS."""
+    if shape == "4x256b":
+        return [32 * row]
+    if "02_13" in shape:
+        return [row, row + 64]
+    if "01_23" in shape:
+        return [row % 32 + 64 * (row // 32), row % 32 + 64 * (row // 32) + 32]
+    return [row + 32 * n for n in range(4)] if "warpx4" in shape else [row]
+
+
+def copied(words: int, first: int = 0) -> str:
+    """Put words of the first array to ``tile``."""
+    return f"""
+    mov.u32 %c, %t;
+    mov.u32 %b, tile;
+FILL:
+    mul.wide.u32 %at, %c, 4;
+    add.u64 %at, %at, %source;
+    ld.global.b32 %r0, [%at+{4 * first}];
+    mad.lo.u32 %r1, %c, 4, %b;
+    st.shared.b32 [%r1], %r0;
+    add.u32 %c, %c, 128;
+    setp.lt.u32 %p, %c, {words};
+    @%p bra FILL;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    """
+
+
+def expanded(data: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """Rows of 16-byte units, of which each holds 16 elements of so many bits, as bytes."""
+    units = data.reshape(len(data), -1, 16)[..., : 2 * bits]
+    fields = np.unpackbits(units, axis=-1, bitorder="little").reshape(*units.shape[:2], 16, bits)
+    values = (fields * (1 << np.arange(bits))).sum(axis=-1) << (2 if bits == 4 else 0)
+    return values.astype(np.uint8).reshape(len(data), -1)
+
+
+@pytest.mark.parametrize("mode", SWIZZLES)
+@pytest.mark.parametrize("shape", ROWS)
+def test_copies(shape: str, mode: int, rng: Rng) -> None:
+    form = str(rng.choice(["", ".b8x16.b4x16_p64", ".b8x16.b6x16_p32"]))
+    rows, line, span = ROWS[shape], 32 if "256b" in shape else 16, SWIZZLES[mode][0]
+    stride = 8 * span + 128 * int(rng.integers(0, 2)) if mode in (0, 6) else 8 * span
+    leading = 16 * int(rng.integers(1, 5)) if mode == 0 else 16
+    leading += stride * (-(-rows // 8)) if mode == 0 else 0
+    step = int(rng.integers(0, (span - line) // 16 + 1)) * 16 if mode > 0 else 16 * int(rng.integers(0, 3))
+    if mode == 1:
+        step = step // 32 * 32
+    nbytes = 32768
+    source = rng.integers(0, 256, nbytes, np.uint8)
+    lane, column = int(rng.integers(0, 32)) if shape == "4x256b" else 0, int(rng.integers(0, 57))
+    word = descriptor(_START + step, leading, stride, mode)
+    body = fill(64, 64) + copied(nbytes // 4, 128 * 64) + f"""
+    mov.b64 %desc, {word};
+    @%first tcgen05.cp.cta_group::1.{shape}{form} [%base+{lane << 16 | column}], %desc;
+    bar.sync 0;
+    """ + read(64)
+    image = rng.integers(0, 2**32, (128, 64), np.uint32)
+    given = np.concatenate([image.ravel(), source.view(np.uint32)])
+    out = launched(kernel(body, columns=64, tile=nbytes), given, (128, 64))
+    places = [[address(step, leading, stride, mode, row, at) for at in range(line)] for row in range(rows)]
+    data = source[np.array(places)]
+    if form:
+        data = expanded(data, 4 if "b4" in form else 6)
+    wanted = image.copy()
+    for row in range(rows):
+        for to in goes_to(shape, row):
+            wanted[lane + to, column : column + line // 4] = np.ascontiguousarray(data[row]).view(np.uint32)
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_each_block_of_a_pair_copies_its_own_rows(rng: Rng) -> None:
+    meet = "barrier.cluster.arrive; barrier.cluster.wait;\n"
+    body = "mov.u32 %rank, %cluster_ctarank; mul.wide.u32 %at, %rank, 512; add.u64 %source, %source, %at;"
+    body += copied(128) + meet + f"""
+    mov.b64 %desc, {descriptor(_START, 16, 128, 0)};
+    setp.eq.and.u32 %q, %rank, 0, %first;
+    @%q tcgen05.cp.cta_group::2.32x128b.warpx4 [%base+4], %desc;
+    """ + meet + "add.u32 %base, %base, 4;" + read(4) + "sub.u32 %base, %base, 4;" + meet
+    source = rng.integers(0, 2**32, (2, 32, 4), np.uint32)
+    out = launched(kernel(body, columns=32, group=2, tile=512), source, (2, 128, 4), grid=2, cluster=2)
+    np.testing.assert_array_equal(out, np.tile(source, (1, 4, 1)))
+
+
+@pytest.mark.parametrize(("word", "why"), [
+    (descriptor(0x400, 16, 128, 0) ^ 1 << 46, "bits 46-48 are 0, and must be 1"),
+    (descriptor(0x400, 16, 128, 3), "bits 61-63, the swizzle, are 3; there are 0, 1, 2, 4 and 6"),
+    (descriptor(0x400, 16, 128, 2) | 1 << 49, "its base offset is 1; the emulator takes 0 only"),
+    (descriptor(0x400, 16, 128, 0) | 1 << 52,
+     "bit 52 is set: its leading dimension would be an address, which only rows of 48 bytes have"),
+    (descriptor(0x400 + 112, 16, 1024, 2), "a line of 32 bytes begins at byte 112 of a row of 128 bytes"),
+    (descriptor(0x400, 16, 0x2000, 2),
+     "128 rows of 32 bytes from 0x400 on, leading 0x10, stride 0x2000, @"),
+    (descriptor(0, 16, 1024, 2),
+     "128 rows of 32 bytes from 0x0 on, leading 0x10, stride 0x400, @"),
+])
+def test_descriptors_that_are_none(word: int, why: str) -> None:
+    form = "tcgen05.cp.cta_group::1.128x256b"
+    body = f"mov.b64 %desc, {word};\n@%first {form} [%base], %desc;"
+    why = why.replace("@", "go beyond the block's shared memory, 0x400 to 0x4430")
+    assert refused(MemoryFault, body, tile=16384) == f"the matrix descriptor {word:#x} of `{form}`: {why}"
+
+
+def test_copies_to_lanes_that_are_wrong() -> None:
+    body = f"mov.b64 %desc, {descriptor(0x400, 16, 128, 0)};\n"
+    body += f"@%first tcgen05.cp.cta_group::1.{{}} [%base+{32 << 16}], %desc;"
+    assert refused(MemoryFault, body.format("128x128b")) == (
+        "`tcgen05.cp.cta_group::1.128x128b` at lane 32 of tensor memory: a copy of this shape begins at lane 0"
+    )
+    assert refused(MemoryFault, body.format("4x256b")) == (
+        "`tcgen05.cp.cta_group::1.4x256b` at lane 32 of tensor memory: a copy of this shape begins at one of the lanes "
+        "0 to 31"
+    )

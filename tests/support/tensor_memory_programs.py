@@ -20,9 +20,9 @@ _HEAD = """.version {version}
     .reg .f32 %f<{registers}>;
     .reg .b32 %base, %quarter, %t, %w, %a, %b, %c, %bar, %rank;
     .reg .pred %p, %q, %first;
+    .shared .align 1024 .b8 tile[{tile}];
     .shared .align 16 .b32 slot[4];
     .shared .align 8 .b64 barriers[4];
-    .shared .align 1024 .b8 tile[{tile}];
     ld.param.u64 %source, [source];
     ld.param.u64 %out, [out];
     mov.u32 %t, %tid.x;

@@ -6,13 +6,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.tensor_memory_copies import TensorCommit, TensorShift
-from ..machine.layout import LANES, TensorMemory
+from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, CopyShape, TensorCommit, TensorCopy, TensorShift
+from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
 from .atomics import element_at, spill
 from .data import guard_mask, source
-from .handler import Handler, i32
+from .handler import Handler, byte, i1, i32, i64, pointer
 from .registry import emits
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
+from .tensor_tiles import not_a_tile
 
 __all__ = ["SHIFTED_COLUMNS", "shift_down"]
 
@@ -20,6 +21,119 @@ SHIFTED_COLUMNS = 8
 """That a shift moves: 32 bytes of each lane. Of how many lanes the manual says "for a warp": the quarter at the address
 is taken here, and no other (docs/numerics.md)."""
 _QUARTER = ir.VectorType(i32, 32)
+
+
+FP6_LOW, FP4_LOW = 0, 2
+"""The lowest bit of FP6 and of FP4 in the byte that a copy makes of them (docs/numerics.md)."""
+_PLACES = ir.FunctionType(ir.VoidType(), [pointer] * 3 + [i64] * 3)
+_FAR = 1 << 40
+
+
+@emits(TensorCopy)
+def tensor_copy(h: Handler, op: TensorCopy) -> None:
+    function, table = h.field("q"), h.field("q")
+    lanes = guard_mask(h, op.guard, True)
+    addresses = spill(h, source(h, op.address, LANES))
+    offset = h.field()
+    words = spill(h, source(h, op.descriptor, LANES))
+    if op.guard:
+        h.skip_unless_any(lanes)
+    own, shape = TensorCells(h), SHAPES[op.shape]
+    own.use_group(op.group, lanes)
+    places = h.ir.bitcast(h.alloca(ir.ArrayType(i32, shape.rows * shape.pieces)), pointer)
+    find = h.ir.inttoptr(function, _PLACES.as_pointer())
+    lanes_at = h.ir.inttoptr(table, pointer)
+
+    def one(number: Any) -> None:
+        thread = h.ir.shl(h.i32(1), number)
+        address = h.ir.add(element_at(h, addresses, number, i32), offset)
+        lane, column = split(h, address)
+        good = h.ir.icmp_unsigned("<", lane, h.i32(32 if shape.anywhere else 1))
+        for cells in own.pair(op.group):
+            cells.check_lanes(address, good, thread)
+            cells.check_columns(address, column, h.i32(4 * shape.pieces), thread)
+        _find_rows(h, shape, find, element_at(h, words, number, i64), places, thread)
+        for cells in own.pair(op.group):
+            _copy_rows(h, op, cells, places, lanes_at, (lane, column))
+        issued(h, "cp")
+
+    h.for_each_lane(lanes, one)
+    h.next()
+
+
+def _find_rows(h: Handler, shape: CopyShape, find: Any, word: Any, places: Any, thread: Any) -> None:
+    """Put the addresses of the pieces of all rows into ``places``; a fault where there are none."""
+    bounds, sizes = (h.ir.bitcast(h.alloca(ir.ArrayType(i64, n)), pointer) for n in (2, 6))
+    for n, value in enumerate((shape.rows, shape.rows - 1, _FAR, shape.pieces, 3, 0)):
+        h.store(h.i64(value), sizes, 8 * n)
+    h.store(h.i64(_FAR), bounds, 0)
+    h.store(h.i64(0), bounds, 8)
+
+    def leave() -> None:
+        h.store(word, h.block, Block.FAULT_ADDRESS)
+        h.fault(Fault.TENSOR_DESCRIPTOR, thread)
+
+    wrong = not_a_tile(h.ir, word, h.i64(SWIZZLES), h.i64(16 * shape.pieces), ir.Constant(i1, 0))
+    h.branch_unless(h.ir.not_(wrong), leave)
+    h.ir.call(find, [places, sizes, bounds, word, h.i64(0), h.i64(0)])
+    lowest, highest = h.load(bounds, 0, i64), h.load(bounds, 8, i64)
+    end = h.ir.zext(h.load(h.block, Block.TOTAL_SHARED, i32), i64)
+    inside = h.ir.icmp_unsigned("<=", highest, h.ir.add(end, h.i64(SHARED_START - 16)))
+    h.branch_unless(h.ir.and_(inside, h.ir.icmp_unsigned(">=", lowest, h.i64(SHARED_START))), leave)
+
+
+def _copy_rows(
+    h: Handler, op: TensorCopy, cells: TensorCells, places: Any, lanes_at: Any, place: tuple[Any, Any]
+) -> None:
+    """Copy the rows from a block's shared memory to its own tensor memory."""
+    shape, (lane, column) = SHAPES[op.shape], place
+    base = h.ir.sub(h.load(cells.block, Block.SHARED, i64), h.i64(SHARED_START))
+    copies = len(shape.lanes(0))
+    whole = ir.IntType(128)
+
+    def row(number: Any) -> None:
+        found: list[Any] = []
+        for piece in range(shape.pieces):
+            at = h.ir.add(h.ir.mul(number, h.i64(4 * shape.pieces)), h.i64(4 * piece))
+            offset = h.ir.zext(h.load(h.add(places, at), 0, i32), i64)
+            value = h.load(h.ir.inttoptr(h.ir.add(base, offset), pointer), 0, whole, 1)
+            found += [_word(h, value, part, op.bits) for part in range(4)]
+        for copy in range(copies):
+            at = h.ir.add(h.ir.mul(number, h.i64(4 * copies)), h.i64(4 * copy))
+            to = h.ir.add(lane, h.load(h.add(lanes_at, at), 0, i32))
+            first = cells.cell(to, column)
+            for n, value in enumerate(found):
+                h.store(value, first, n * COLUMN_BYTES, 4)
+            if shape.anywhere:
+                _mark_lane(h, cells, to, column, len(found))
+
+    h.count(h.i64(shape.rows), 1, row)
+    if not shape.anywhere:
+        for n in range(4 * shape.pieces):
+            cells.mark(h.i32(0), h.ir.add(column, h.i32(n)), TensorMemory.LANES)
+
+
+def _word(h: Handler, piece: Any, number: int, bits: int) -> Any:
+    """A word of 16 bytes, or four bytes of elements of fewer bits."""
+    per = 4 * bits
+    word = h.ir.trunc(h.ir.lshr(piece, piece.type(per * number)), i32)
+    if bits == 8:
+        return word
+    low, result = FP6_LOW if bits == 6 else FP4_LOW, None
+    for n in range(4):
+        part = h.ir.and_(h.ir.lshr(word, h.i32(bits * n)), h.i32((1 << bits) - 1))
+        part = h.ir.shl(part, h.i32(8 * n + low))
+        result = part if result is None else h.ir.or_(result, part)
+    return result
+
+
+def _mark_lane(h: Handler, cells: TensorCells, lane: Any, column: Any, count: int) -> None:
+    """Note that the cells of one lane were written."""
+    place = cells.written(lane, column)
+    bit = h.ir.trunc(h.ir.shl(h.i32(1), h.ir.and_(lane, h.i32(7))), byte)
+    for n in range(count):
+        at = n * TensorMemory.WRITTEN_PITCH
+        h.store(h.ir.or_(h.load(place, at, byte), bit), place, at, 1)
 
 
 @emits(TensorShift)

@@ -12,9 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...isa.matrix_descriptors import (
-    ABSOLUTE, ADDRESS, CONSTANT, RESERVED, SWIZZLES, TENSOR_SWIZZLE, BASE_OFFSET, Bits as Field,
-)
 from ..instructions.matrix_tiles import GROUP
 from ..instructions.tensor_products import TensorMultiply, TensorProduct
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
@@ -27,6 +24,7 @@ from .matrix_tiles import integers, vector
 from .registry import builds, emits
 from .routine_code import RoutineCode
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
+from .tensor_tiles import not_a_tile
 
 __all__: list[str] = []
 
@@ -275,33 +273,8 @@ class _Product:
 
     def check(self, operand: int, swizzles: int, line: int, status: int) -> None:
         """Return where a descriptor is none of such a tile; ``problem`` of matrix_descriptors has the words."""
-        b, word = self.b, self.asked(operand)
-
-        def part(field: Field) -> Any:
-            return b.shl(b.and_(b.lshr(word, i64(field.low)), i64((1 << field.width) - 1)), i64(field.unit))
-
-        mode = part(TENSOR_SWIZZLE)
-
-        def of_mode(numbers: dict[int, int]) -> Any:
-            packed = sum(number << 8 * at for at, number in numbers.items())
-            return b.and_(b.lshr(i64(packed), b.shl(mode, i64(3))), i64(0xFF))
-
-        span, mask = (of_mode({n: each[at] for n, each in SWIZZLES.items()}) for at in range(2))
-        allowed = b.and_(b.lshr(self.said(swizzles), mode), i64(1))
-        period = b.shl(b.add(mask, i64(1)), i64(7))
-        within = b.and_(part(ADDRESS), b.sub(period, i64(1)))
-        absolute = self.nonzero(part(ABSOLUTE))
-        length = b.select(absolute, i64(0), self.said(line))
-        wide = b.icmp_unsigned(">", b.add(within, b.select(self.nonzero(length), length, i64(1))), span)
-        wrong = [
-            b.icmp_unsigned("!=", part(CONSTANT), i64(1)), self.nonzero(b.and_(word, i64(RESERVED))),
-            self.nonzero(part(BASE_OFFSET)), b.and_(absolute, b.not_(self.nonzero(self.said(ProductPlan.LONG)))),
-            b.not_(self.nonzero(allowed)), b.and_(wide, self.nonzero(mask)),
-        ]
-        bad = wrong[0]
-        for each in wrong[1:]:
-            bad = b.or_(bad, each)
-        self.leave_if(bad, status)
+        long = self.nonzero(self.said(ProductPlan.LONG))
+        self.leave_if(not_a_tile(self.b, self.asked(operand), self.said(swizzles), self.said(line), long), status)
 
     def leave_if(self, bad: Any, status: int) -> None:
         with self.b.if_then(bad, likely=False):

@@ -6,14 +6,16 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...isa.matrix_descriptors import ABSOLUTE, ADDRESS, LEADING, STRIDE, SWIZZLES, TENSOR_SWIZZLE, Bits as Field
+from ...isa.matrix_descriptors import (
+    ABSOLUTE, ADDRESS, BASE_OFFSET, CONSTANT, LEADING, RESERVED, STRIDE, SWIZZLES, TENSOR_SWIZZLE, Bits as Field,
+)
 from ..instructions.tensor_tiles import COLUMN_BYTES, CellPanel, TilePlaces
 from .handler import i32, i64
 from .matrix_tiles import integers, parts, repeated, widened
 from .registry import builds
 from .routine_code import RoutineCode
 
-__all__: list[str] = []
+__all__ = ["not_a_tile"]
 
 @builds(CellPanel)
 def cell_panel(module: ir.Module, name: str, key: CellPanel) -> None:
@@ -45,6 +47,36 @@ def _cell(code: RoutineCode, word: Any, kind: str) -> list[Any]:
         return parts(code, word, kind)
     low = 2 if kind == "e2m1" else 0
     return [widened(code, code.ir.lshr(word, repeated(8 * part + low)), kind) for part in range(4)]
+
+
+def not_a_tile(b: Any, word: Any, swizzles: Any, line: Any, long: Any) -> Any:
+    """Whether a descriptor is none of a tile, as ``matrix_descriptors.problem`` says; the numbers are of 64 bits."""
+
+    def part(field: Field) -> Any:
+        return b.shl(b.and_(b.lshr(word, i64(field.low)), i64((1 << field.width) - 1)), i64(field.unit))
+
+    def nonzero(value: Any) -> Any:
+        return b.icmp_unsigned("!=", value, i64(0))
+
+    mode = part(TENSOR_SWIZZLE)
+
+    def of_mode(numbers: dict[int, int]) -> Any:
+        packed = sum(number << 8 * at for at, number in numbers.items())
+        return b.and_(b.lshr(i64(packed), b.shl(mode, i64(3))), i64(0xFF))
+
+    span, mask = (of_mode({n: each[at] for n, each in SWIZZLES.items()}) for at in range(2))
+    period = b.shl(b.add(mask, i64(1)), i64(7))
+    within = b.and_(part(ADDRESS), b.sub(period, i64(1)))
+    absolute = nonzero(part(ABSOLUTE))
+    length = b.select(absolute, i64(0), line)
+    wide = b.icmp_unsigned(">", b.add(within, b.select(nonzero(length), length, i64(1))), span)
+    bad = b.icmp_unsigned("!=", part(CONSTANT), i64(1))
+    for each in (
+        nonzero(b.and_(word, i64(RESERVED))), nonzero(part(BASE_OFFSET)), b.and_(absolute, b.not_(long)),
+        b.not_(nonzero(b.and_(b.lshr(swizzles, mode), i64(1)))), b.and_(wide, nonzero(mask)),
+    ):
+        bad = b.or_(bad, each)
+    return bad
 
 
 @builds(TilePlaces)

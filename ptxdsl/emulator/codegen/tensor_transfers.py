@@ -18,13 +18,13 @@ from .registry import emits
 from .tensor_cells import TensorCells, issued, split
 from .warp import Members
 
-__all__: list[str] = []
+__all__ = ["Transfer", "lane_cells", "selected"]
 
 words = lanes_of(i32)
 _VECTOR = 4 * LANES
 
 
-class _Transfer:
+class Transfer:
     """The cells of an instruction, checked; the fields behind its address are left to be read."""
 
     def __init__(self, h: Handler, op: Any, shape: str, packed: bool, count: int) -> None:
@@ -71,7 +71,7 @@ class _Transfer:
         return ir.VectorType(i32, self.step.lanes)
 
 
-def _selected(h: Handler, columns: list[Any], cells: list[tuple[int, int]]) -> Any:
+def selected(h: Handler, columns: list[Any], cells: list[tuple[int, int]]) -> Any:
     """A vector of cells, each by its column and the place there."""
     size = columns[0].type.count
     result: Any = None
@@ -98,18 +98,18 @@ def _slot(h: Handler, base: Any, table: Any, number: Any) -> Any:
     return h.add(base, h.ir.load(place, align=4))
 
 
-def _lane_words(step: Step, register: int) -> list[tuple[int, int]]:
+def lane_cells(step: Step, register: int) -> list[tuple[int, int]]:
     return [step.cell(t, register) for t in range(LANES)]
 
 
-def _loaded(h: Handler, transfer: _Transfer, number: Any) -> list[Any]:
+def _loaded(h: Handler, transfer: Transfer, number: Any) -> list[Any]:
     """The registers of a step."""
     cells, step = transfer.cells, transfer.step
     columns = [h.load(cells.cell(transfer.lane, column), 0, transfer.kind, 4) for column in transfer.columns(number)]
     found = []
     for register in range(step.registers):
-        places = _lane_words(step, register)
-        parts = [_selected(h, columns[n :: transfer.apart], places) for n in range(transfer.apart)]
+        places = lane_cells(step, register)
+        parts = [selected(h, columns[n :: transfer.apart], places) for n in range(transfer.apart)]
         if len(parts) == 2:
             low = h.ir.and_(parts[0], h.splat(h.i32(0xFFFF)))
             parts = [h.ir.or_(low, h.ir.shl(parts[1], h.splat(h.i32(16))))]
@@ -139,7 +139,7 @@ class _Reduction:
 
 @emits(TensorLoad)
 def tensor_load(h: Handler, op: TensorLoad) -> None:
-    transfer = _Transfer(h, op, op.shape, op.packed, op.registers)
+    transfer = Transfer(h, op, op.shape, op.packed, op.registers)
     table = h.field("q")
     result, = slots_of(h, (op.result,))
     transfer.check(op.members)
@@ -162,7 +162,7 @@ def tensor_load(h: Handler, op: TensorLoad) -> None:
 
 @emits(TensorCompression)
 def tensor_compression(h: Handler, op: TensorCompression) -> None:
-    transfer = _Transfer(h, op, "32x32b", False, op.columns)
+    transfer = Transfer(h, op, "32x32b", False, op.columns)
     table = h.field("q")
     result, = slots_of(h, (op.result,))
     transfer.check(op.members)
@@ -199,7 +199,7 @@ def tensor_compression(h: Handler, op: TensorCompression) -> None:
 
 @emits(TensorStore)
 def tensor_store(h: Handler, op: TensorStore) -> None:
-    transfer = _Transfer(h, op, op.shape, op.packed, op.registers)
+    transfer = Transfer(h, op, op.shape, op.packed, op.registers)
     values = [source(h, kind, LANES) for kind in op.values]
     table = h.field("q") if not values else None
     transfer.check(op.members)

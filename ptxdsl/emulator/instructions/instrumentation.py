@@ -18,7 +18,7 @@ __all__ = [
     "CopyWait", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin",
     "EpochWarpBarrier", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection",
     "SyncAccess", "SyncBarrier", "SyncBarrierEnd", "SyncFollowing", "SyncInstruction", "SyncMbarrier",
-    "TensorShadowCheck",
+    "TensorReadCheck", "TensorShadowCheck",
 ]
 
 BULK_BYTES = 16
@@ -291,6 +291,23 @@ class OrderSearch(Routine):
 
 class ShadowInspection(Routine):
     """What a shadow check calls for lanes that the fast path does not decide."""
+
+
+class TensorReadCheck(MicroOp, may_fault=True, repeatable=True, inlinable="as the load", instrumentation=True):
+    """Before a load of tensor memory: the predicates of registers are cleared in lanes whose cells nobody has written.
+
+    ``shape`` to ``masked`` are those of the load. The record has the address of a table of the predicates' offsets, -1
+    where there is none: of each of ``registers``, then of ``folded`` results that depend on all of these.
+    """
+
+    shape: str
+    registers: int
+    packed: bool
+    folded: int
+    address: OperandClass
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
 
 
 class CountExecution(MicroOp, may_fault=False, repeatable=False, inlinable="for observers", instrumentation=True):

@@ -6,17 +6,60 @@ All of it is complete where it stands (:mod:`..codegen.tensor_cells`): an arriva
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from ...ir import Address, Instruction
-from ..machine.unsupported import unsupported
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import raw
 from .tensor_memory import group_of
+from .tensor_tiles import TilePlaces
 
-__all__ = ["TensorCommit", "TensorShift"]
+__all__ = ["SHAPES", "SWIZZLES", "CopyShape", "TensorCommit", "TensorCopy", "TensorShift"]
 
 _ALONE = "tensor memory has no block functions"
+SWIZZLES = 0b1010111
+"""A bit for each swizzle that the rows of a copy may have: those of a K-major tile."""
+
+
+class CopyShape(NamedTuple):
+    """``rows`` of so many ``pieces`` of 16 bytes; ``lanes`` gives those that a row goes to, from the address on.
+
+    It begins in lane 0, or with ``anywhere`` in one of the first 32.
+    """
+
+    rows: int
+    pieces: int
+    lanes: Callable[[int], tuple[int, ...]]
+    anywhere: bool = False
+
+
+SHAPES = {
+    "128x256b": CopyShape(128, 2, lambda row: (row,)),
+    "128x128b": CopyShape(128, 1, lambda row: (row,)),
+    "4x256b": CopyShape(4, 2, lambda row: (32 * row,), True),
+    "warpx2::02_13": CopyShape(64, 1, lambda row: (row, row + 64)),
+    "warpx2::01_23": CopyShape(64, 1, lambda row: (64 * (row // 32) + row % 32, 64 * (row // 32) + row % 32 + 32)),
+    "warpx4": CopyShape(32, 1, lambda row: (row, row + 32, row + 64, row + 96)),
+}
+"""By the last modifier of the shape."""
+
+
+class TensorCopy(MicroOp, may_fault=True, repeatable=False, inlinable=_ALONE, reads_memory=True):
+    """Rows that a matrix descriptor names go to tensor memory; 16 elements of ``bits`` fewer than 8 to as many bytes.
+
+    The record has the address of the routine that finds the rows, and that of a table of the lanes that they go to.
+    """
+
+    group: int
+    shape: str
+    bits: int
+    address: OperandClass
+    descriptor: OperandClass
+    guard: OperandClass
+    masked: bool
 
 
 class TensorShift(MicroOp, may_fault=True, repeatable=False, inlinable=_ALONE):
@@ -44,7 +87,14 @@ def copy(low: Lowering, statement: Instruction) -> None:
     if statement.form.tokens[0] == "shift":
         low.emit(TensorShift(group_of(statement), base.kind, guard.kind, low.divergent), guard, base, offset)
         return
-    raise unsupported(statement, f"`{statement.form.mnemonic}`")
+    tokens = statement.form.tokens
+    shape = next(token for token in tokens if token in SHAPES)
+    bits = next((int(token[1]) for token in tokens if "_p" in token), 8)
+    rows, _, lanes, _ = SHAPES[shape]
+    table = raw("qq", 0, low.pool.table([lane for row in range(rows) for lane in lanes(row)]))
+    descriptor = low.read(statement, statement.operand("s"), 64)
+    op = TensorCopy(group_of(statement), shape, bits, base.kind, descriptor.kind, guard.kind, low.divergent)
+    low.emit(op, table, guard, base, offset, descriptor).links = {0: TilePlaces("k")}
 
 
 @lowers("tensor_commit")

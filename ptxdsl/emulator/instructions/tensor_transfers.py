@@ -16,7 +16,7 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = ["STEPS", "Step", "TensorCompression", "TensorLoad", "TensorStore"]
+__all__ = ["STEPS", "Cells", "Step", "TensorCompression", "TensorLoad", "TensorStore", "cells_of", "place_of"]
 
 _ALONE = "tensor memory has no block functions"
 
@@ -108,7 +108,7 @@ def transfer(low: Lowering, statement: Instruction) -> None:
         _load(low, statement)
 
 
-def _place(low: Lowering, statement: Instruction) -> tuple[Field, Field]:
+def place_of(low: Lowering, statement: Instruction) -> tuple[Field, Field]:
     """The base of the address, and what is added, then the offset of the second half of the lanes."""
     address, half = statement.operand("a"), statement.operand("half")
     assert isinstance(address, Address)
@@ -136,6 +136,25 @@ def _offsets(low: Lowering, registers: list[Any]) -> list[int]:
     return [(field.values or sink)[0] for field in fields]
 
 
+class Cells(NamedTuple):
+    """What a load reads: shape, registers that have a cell, whether of two columns, results that depend on all."""
+
+    shape: str
+    registers: int
+    packed: bool
+    folded: int
+
+
+def cells_of(statement: Instruction) -> Cells:
+    """What a load of tensor memory reads."""
+    tokens = statement.form.tokens
+    results = sum(len(elements(o)) for spec, o in zip(statement.form.operands, statement.operands) if spec.written)
+    if "spcompress" in tokens:
+        return Cells("32x32b", 2 * len(elements(statement.operand("r"))), False, results)
+    shape, count = next(token for token in tokens if token in STEPS), len(elements(statement.operand("d")))
+    return Cells(shape, count, "pack::16b" in tokens, results - count)
+
+
 def _common(low: Lowering, statement: Instruction) -> tuple[Field, Field]:
     return low.operands.guard(statement), low.operands.number(0xFFFFFFFF, 32)
 
@@ -145,7 +164,7 @@ def _load(low: Lowering, statement: Instruction) -> None:
     shape = next(token for token in tokens if token in STEPS)
     registers, result = list(elements(statement.operand("d"))), statement.operand("r")
     reduced = low.operands.destination(result) if result is not None else NOTHING
-    (base, place), (guard, members) = _place(low, statement), _common(low, statement)
+    (base, place), (guard, members) = place_of(low, statement), _common(low, statement)
     op = TensorLoad(
         shape, len(registers), "pack::16b" in tokens, _reduction(tokens), reduced.kind, base.kind, members.kind,
         guard.kind, low.divergent,
@@ -159,7 +178,7 @@ def _compression(low: Lowering, statement: Instruction) -> None:
     indices, values = (list(elements(statement.operand(name))) for name in "dr")
     result = statement.operand("m")
     reduced = low.operands.destination(result) if result is not None else NOTHING
-    (base, place), (guard, members) = _place(low, statement), _common(low, statement)
+    (base, place), (guard, members) = place_of(low, statement), _common(low, statement)
     op = TensorCompression(
         2 * len(values), "min" in tokens, "abs" in tokens, _reduction(tokens), reduced.kind, base.kind, members.kind,
         guard.kind, low.divergent,
@@ -172,7 +191,7 @@ def _store(low: Lowering, statement: Instruction) -> None:
     tokens = statement.form.tokens
     shape = next(token for token in tokens if token in STEPS)
     values = [low.read(statement, each) for each in elements(statement.operand("b"))]
-    (base, place), (guard, members) = _place(low, statement), _common(low, statement)
+    (base, place), (guard, members) = place_of(low, statement), _common(low, statement)
     plain = all(value.kind.per_lane for value in values)
     classes = () if plain else tuple(value.kind for value in values)
     op = TensorStore(

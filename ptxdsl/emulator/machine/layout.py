@@ -528,6 +528,8 @@ class Fault(Number):
     """An operand of tcgen05.mma that begins in a lane that it cannot."""
     PRODUCT_TILE = 62
     """A tile in shared memory that tcgen05.mma cannot take."""
+    TENSOR_DESCRIPTOR = 51
+    """A matrix descriptor of a copy to tensor memory that names no rows in shared memory."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

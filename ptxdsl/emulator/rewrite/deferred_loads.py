@@ -6,6 +6,8 @@ followed to where it decides something. All other loads are there because the pr
 where they stand: following them would cost each multiplication of a matrix product its share.
 
 It cannot see: a value that goes through a loop's accumulator and is discarded behind the loop counts as used.
+
+Loads of tensor memory are all followed: an instruction has whole columns, of which a tile may leave lanes out.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ...ir import Instruction
 from ...isa import Form
 from ..analysis.call_stack import uses_stack
 
-__all__ = ["copies_to_memory", "deferred_loads", "is_pure"]
+__all__ = ["copies_to_memory", "deferred_loads", "is_pure", "reads_cells"]
 
 MOST = 64
 """Uses that are looked at: what goes into so many counts as used."""
@@ -37,6 +39,12 @@ def copies_to_memory(form: Form) -> bool:
     """Whether it is a store to memory of the block, which may be as undefined as the value."""
     access = form.effects.access
     return access is not None and access.writes and not access.reads and access.space in ("shared", "local")
+
+
+def reads_cells(form: Form) -> bool:
+    """Whether it loads from tensor memory to registers: all lanes of a column, and whole columns, used or not."""
+    reads = any(access.space == "tmem" and access.reads and not access.writes for access in form.effects.accesses)
+    return reads and form.effects.converges == "warp"
 
 
 def _selects(statement: Instruction) -> bool:
@@ -84,6 +92,9 @@ class _Uses:
             for place in range(block.start, block.stop):
                 statement = self.flow.statements[place]
                 if place in written:
+                    continue
+                if isinstance(statement, Instruction) and reads_cells(statement.form):
+                    found.add(place)
                     continue
                 if isinstance(statement, Instruction) and _reads(statement.form, self.spaces):
                     if uses_stack(self.flow.def_use[place]):

@@ -229,7 +229,9 @@ class _Checks(PtxBuilder):
         """
         for register in op.writes:
             self.emit("setp.ge.u32", self.flags[register], self.lane, 0, guard=statement.guard)
-        items = elements(statement.operands[0])  # type: ignore[union-attr]
+        assert isinstance(statement, Instruction)
+        written = (o for spec, o in zip(statement.form.operands, statement.operands) if spec.written)
+        items = [item for operand in written for item in elements(operand)]
         self.found[id(statement)] = tuple(
             self.flags[item].name if isinstance(item, Register) else "" for item in items
         )

@@ -6,9 +6,10 @@ from typing import Any
 
 from ...errors import EmulationError, MemoryFault
 from ...ir import Instruction
-from ..instructions.tensor_memory_copies import TensorShift
+from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, problem
+from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, TensorCopy, TensorShift
 from ..machine.allocation import number_at
-from ..machine.layout import Block, Fault, TensorMemory
+from ..machine.layout import SHARED_START, Block, Fault, TensorMemory
 from ..machine.unsupported import render
 from .block_state import BlockState
 from .faults import Scene, explains
@@ -170,10 +171,27 @@ def _outside(scene: Scene, _: Fault) -> EmulationError:
     return scene.raised(MemoryFault, f"{message}, of which column {wrong} is not allocated; {_held(state)}")
 
 
+@explains(Fault.TENSOR_DESCRIPTOR)
+def _rows(scene: Scene, _: Fault) -> EmulationError:
+    op, word = scene.op, scene.address
+    assert isinstance(op, TensorCopy)
+    shape = SHAPES[op.shape]
+    why = problem(word, SWIZZLES, 16 * shape.pieces)
+    start, leading, stride = (word >> field.low & (1 << field.width) - 1 for field in (ADDRESS, LEADING, STRIDE))
+    end = SHARED_START + scene.state.launch.shared_bytes
+    rows = f"{shape.rows} rows of {16 * shape.pieces} bytes from {start << 4:#x} on"
+    distances = f"leading {leading << 4:#x}, stride {stride << 4:#x}"
+    outside = f"{rows}, {distances}, go beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
+    return scene.raised(MemoryFault, f"the matrix descriptor {word:#x} of {_named(scene)}: {why or outside}")
+
+
 @explains(Fault.TENSOR_LANES)
 def _lanes(scene: Scene, _: Fault) -> EmulationError:
     lane, quarter = scene.address >> 16, 32 * (scene.warp % 4)
     message = f"{_named(scene)} at lane {lane} of tensor memory"
+    if isinstance(scene.op, TensorCopy):
+        wanted = "one of the lanes 0 to 31" if SHAPES[scene.op.shape].anywhere else "lane 0"
+        return scene.raised(MemoryFault, f"{message}: a copy of this shape begins at {wanted}")
     if isinstance(scene.op, TensorShift):
         return scene.raised(MemoryFault, f"{message}: a shift begins at lane 0, 32, 64 or 96")
     allowed = f"{quarter}" if "32x32b" in scene.statement.form.tokens else f"{quarter} or {quarter + 16}"

@@ -21,16 +21,18 @@ from ..instructions.bulk_copies import hosts
 from ..instructions.instrumentation import (
     BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
     EpochWarpBarrier, ShadowCheck, SyncAccess, SyncBarrier, SyncBarrierEnd, SyncInstruction, SyncMbarrier,
-    TensorShadowCheck,
+    TensorReadCheck, TensorShadowCheck,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.memory import private_of
 from ..instructions.operand_classes import OperandClass
 from ..instructions.operands import NOTHING, Field, raw
 from ..instructions.tensor_copies import is_tensor_copy
+from ..instructions.tensor_transfers import cells_of, place_of
 from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
+from ..rewrite.deferred_loads import reads_cells
 from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
 from .proven_accesses import NOTHING_PROVEN, Proven, Refuted, same_statements, upheld
 from .uses import Values, trusting
@@ -323,6 +325,7 @@ class Instrumentation:
     def statement(self, statement: Instruction | Call) -> None:
         """Emit the micro-ops of a statement, its checks before it and its synchronisation around it."""
         low, race, init = self.low, self.races, self.checks.init
+        self._tensor_read(statement)
         if isinstance(statement, Call) or not self.checked:
             low.statement(statement)
             return
@@ -502,6 +505,24 @@ class Instrumentation:
             what |= Does.TRUSTS
         op = SyncAccess(kind, access.nbytes, access.writes, guard.kind, True, access.reads, bits, stored.kind, what)
         low.emit(op, place, guard, *([stored] if stored is not NOTHING else []))
+
+    def _tensor_read(self, statement: Instruction | Call) -> None:
+        """Before a load of tensor memory, of which cells may not have been written."""
+        loads = isinstance(statement, Instruction) and reads_cells(statement.form)
+        if not isinstance(statement, Instruction) or not loads or id(statement) not in self.definedness.deferred:
+            return
+        low, cells, registers = self.low, cells_of(statement), self.low.registers
+        live = registers.liveness.after(low.place)
+        names = self.definedness.flags[id(statement)]
+        flags = [registers.offsets[name] if name in live else -1 for name in names]
+        flags = [-1] * (cells.registers + cells.folded - len(flags)) + flags
+        if max(flags) < 0:
+            return
+        (base, place), guard = place_of(low, statement), self._guard(statement)
+        members = low.operands.number(0xFFFFFFFF, 32)
+        op = TensorReadCheck(*cells, base.kind, members.kind, guard.kind, low.divergent)
+        table, last = raw("q", low.pool.table(flags)), raw("i", statement_bits(low.place))
+        low.emit(op, guard, low.priority(), base, place, table, members, last)
 
     def _flags(self, statement: Instruction, role: int) -> tuple[Field | None, ...]:
         """The predicates that say whether the elements of an access are defined; None of one that has none."""

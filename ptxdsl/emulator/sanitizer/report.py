@@ -13,11 +13,12 @@ from ...errors import PtxWarning
 from ...isa import Form
 from ...types import ScalarType
 from ..machine.address_spaces import AddressRange
-from ..machine.layout import LANES, LOCAL_START, SHARED_START, Warp
+from ..machine.layout import LANES, LOCAL_START, SHARED_START, TensorMemory, Warp
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, LAST_STATEMENT, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
 )
 from ..machine.unsupported import render
+from ..rewrite.deferred_loads import reads_cells
 from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.faults import Scene, block_of, index_in, set_bits
@@ -41,6 +42,7 @@ class Copier(NamedTuple):
     bulk: bool
 
 
+_TENSOR = AddressRange("tensor memory", 0, 0, 0, 0)
 _WAIT = {
     False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
     True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
@@ -136,6 +138,9 @@ class Reporter:
         self.findings.append(Finding("order", message, mine, theirs, *memory, hint))
 
     def _memory(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:
+        if guarded is _TENSOR:
+            lane, column = address >> 16, address & 0xFFFF
+            return _Memory(_TENSOR.name, f"lane {lane}, column {column} of tensor memory", "tensor")
         name = guarded.name if guarded is not None else "memory"
         element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
         return _Memory(name, element, self._space(guarded))
@@ -258,6 +263,10 @@ class Reporter:
         if size and 0 <= host - state.local < size * state.count * LANES:
             address = state.local_offset(host) + LOCAL_START
             return self._local(address), address
+        inside = host - state.tensor - TensorMemory.CELLS
+        if state.tensor and 0 <= inside < TensorMemory.nbytes - TensorMemory.CELLS:
+            column, lane = divmod(inside, TensorMemory.PITCH)
+            return _TENSOR, lane // 4 << 16 | column
         return self._find(host, False), host
 
     def _find(self, address: int, shared: bool) -> AddressRange | None:
@@ -332,6 +341,8 @@ def _order_hint(mine: Access, theirs: Access, one_warp: bool) -> str:
 def _verb(form: Form) -> str:
     if bulk := bulk_accesses(form):
         return "bulk reduction" if bulk[0].reads else "bulk copy"
+    if reads_cells(form):
+        return "load"
     access = checked_access(form)
     if access is None or (access.reads and access.writes):
         return "atomic operation"

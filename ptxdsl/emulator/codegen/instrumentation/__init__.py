@@ -2,10 +2,10 @@
 
 from . import (
     bulk_checks, copies, counters, epochs, mbarriers, named_barriers, order_search, releases, shadow_checks,
-    shadow_inspection,
+    shadow_inspection, tensor_reads,
 )
 
 __all__ = [
     "bulk_checks", "copies", "counters", "epochs", "mbarriers", "named_barriers", "order_search", "releases",
-    "shadow_checks", "shadow_inspection",
+    "shadow_checks", "shadow_inspection", "tensor_reads",
 ]
