@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import (
         block as block, cluster as cluster, math as math, mbarrier as mbarrier, mma as mma,
-        tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
+        tcgen05 as tcgen05, tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
     )
     from . import kernels as kernels
     from .config import use
@@ -64,7 +64,7 @@ __all__ = [
     "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
 ]
 
-_SUBMODULES = ("block", "cluster", "kernels", "math", "mbarrier", "mma", "tiles", "tma", "warp", "wgmma")
+_SUBMODULES = ("block", "cluster", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma", "warp", "wgmma")
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "isa.support",
     "kernel.textures", "launch.tensor_maps", "gpu.assembler",

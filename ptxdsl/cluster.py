@@ -15,9 +15,9 @@ from .errors import PtxTypeError
 from .language import Pointer, Value, View, ptx
 from .language.errors import described, located
 from .language.values.literals import known_integer
-from .types import u32
+from .types import u16, u32
 
-__all__ = ["arrive", "at", "rank", "size", "store", "sync", "wait"]
+__all__ = ["arrive", "at", "half", "rank", "size", "store", "sync", "wait"]
 
 _SPACE = "shared::cluster"
 _MOST = 16
@@ -121,6 +121,20 @@ def store(place: Any, value: Any, rank: Any, barrier: Any) -> None:
     target = ptx.mapa.shared__cluster.u32(place.address, number)
     signal = ptx.mapa.shared__cluster.u32(_shared(barrier).address, number)
     form(target, values if vector else values[0], signal)
+
+
+def half(number: Any, what: str = "a mask of ranks") -> Any:
+    """A mask of the blocks of a cluster, a bit for each rank, or another number of 16 bits, as an operand: a u16."""
+    if isinstance(number, Value):
+        if number.type.bits == 16:
+            return number
+        if number.type is u32:
+            return number.to(u16)
+        raise located(PtxTypeError, f"{what} is a u16, not {number.type}", "`.to(u16)`")
+    known = known_integer(number)
+    if known is None or not 0 <= known < 1 << 16:
+        raise located(PtxTypeError, f"{what} is {described(number)}", "0 to 65535: `0b11` for the blocks 0 and 1")
+    return ptx.mov.u16(known)
 
 
 def _shared(place: Any) -> Any:

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .cluster import half
 from .errors import PtxTypeError
 from .language import Pointer, Value, ptx
 from .language.errors import described, located
 from .language.memory.tensor_map import TensorMapValue
 from .language.values.literals import known_integer
 from .tiles import Tile
-from .types import s32, u16, u32
+from .types import s32, u32
 
 __all__ = [
     "commit", "fence", "gather", "load", "load_pixels", "prefetch", "prefetch_map", "reduce", "scatter", "store",
@@ -87,7 +88,7 @@ def load_pixels(
             PtxTypeError, f"{len(offsets)} offsets of pixels at {len(coordinates)} coordinates",
             f"{len(coordinates) - 2}: one for each dimension but images and channels",
         )
-    moved = [_half(offset, "an offset") for offset in reversed(offsets)]
+    moved = [half(offset, "the offset of a pixel") for offset in reversed(offsets)]
     place = _place(to, "tma.load_pixels")
     _load(f"{len(coordinates)}d", "im2col.", place, source, coordinates, bar, (moved,), multicast, False)
 
@@ -100,7 +101,7 @@ def _load(
     name = f"cp.async.bulk.tensor.{dimensions}.shared::cluster.global.{mode}{_DONE}"
     if multicast is not None:
         name += ".multicast::cluster"
-        operands.append(_half(multicast, "a mask of blocks"))
+        operands.append(half(multicast))
     ptx[f"{name}.cta_group::2" if pair else name](*operands)
 
 
@@ -237,20 +238,6 @@ def _rows(rows: Sequence[Any], column: Any) -> tuple[Any, ...]:
         got = f"{len(rows)} rows" if isinstance(rows, (tuple, list)) else described(rows)
         raise located(PtxTypeError, f"a copy of {got}; it is of four", "`tma.gather(to, a, (i, j, k, l), column, bar)`")
     return _coordinate(column), *map(_coordinate, rows)
-
-
-def _half(number: Any, what: str) -> Any:
-    """An operand of 16 bits."""
-    if isinstance(number, Value):
-        if number.type.bits == 16:
-            return number
-        if number.type is u32:
-            return number.to(u16)
-        raise located(PtxTypeError, f"{what} is a u16, not {number.type}", "`.to(u16)`")
-    known = known_integer(number)
-    if known is None or not 0 <= known < 1 << 16:
-        raise located(PtxTypeError, f"{described(number)} is not {what}", "0 to 65535")
-    return known
 
 
 def _signal(bar: Any) -> Any:

@@ -28,24 +28,21 @@ from typing import Any
 from . import mma
 from .errors import PtxTypeError, UnknownInstruction
 from .isa import lookup
-from .isa.matrix_descriptors import ADDRESS, descriptor
-from .language import Value, ptx, reg
+from .isa.matrix_descriptors import descriptor as bits_of
+from .language import Value, ptx
 from .language.block_needs import needs_block
 from .language.errors import described, located
 from .mma import Accumulator, Fragment, check_product
-from .mma.operands import multiple
+from .mma.descriptors import STEP, address, distances, moves
+from .mma.operands import multiple, predicate
 from .mma.sums import accumulator
 from .tiles import Tile
-from .types import ScalarType, f16, f32, pred, s32, u64
+from .types import ScalarType, f16, f32, s32, u64
 
-__all__ = ["commit", "fence", "load_a", "multiply", "number", "wait", "zeros"]
+__all__ = ["commit", "descriptor", "fence", "load_a", "multiply", "number", "wait", "zeros"]
 
 _ROWS = 64
 """Of a product of one instruction."""
-_STEP = 32
-"""Bytes of a row of a that an instruction takes."""
-UNIT = 1 << ADDRESS.unit
-"""Bytes that the addresses of a descriptor count in."""
 
 
 def number() -> Any:
@@ -98,7 +95,7 @@ def multiply(
     if isinstance(b, Fragment):
         raise located(PtxTypeError, f"`wgmma.multiply`: b is {b!r}", "a Tile; only a may be in registers")
     multiple("rows", a.shape[0], _ROWS, " of a")
-    k = _STEP // a.dtype.bytes
+    k = STEP // a.dtype.bytes
     multiple("columns", a.shape[1], k, " of a")
     name = _instruction(b.shape[1], k, sums.dtype, a.dtype, b.dtype)
     left, right = _operand(a, "a"), _operand(b, "b")
@@ -107,12 +104,12 @@ def multiply(
         raise located(PtxTypeError, "a product of integers has no sign to change", "subtract: floats only")
     if a.dtype.bits == 16:
         signs += (*(() if isinstance(a, Fragment) else (int(a.transposed),)), int(not b.transposed))
-    first = _scale(accumulate)
+    first = predicate(accumulate)
     always = first if accumulate is True else None
     for row, registers in enumerate(sums.blocks):
         for step in range(a.shape[1] // k):
             if step and always is None:
-                always = _scale(True)
+                always = predicate(True)
             scale = always if step else first
             ptx[name](registers, left(row, step), right(0, step), scale, *signs)
 
@@ -135,17 +132,6 @@ def load_a(
     return Fragment("a", source.dtype, (rows, columns), blocks, 4)
 
 
-def _scale(accumulate: Any) -> Any:
-    """The predicate of an instruction that adds to its sums."""
-    if isinstance(accumulate, Value):
-        if accumulate.type is not pred:
-            raise located(PtxTypeError, f"`accumulate` is a {accumulate.type}", "a bool or a predicate: `k > 0`")
-        return accumulate
-    if not isinstance(accumulate, bool):
-        raise located(PtxTypeError, f"`accumulate` is {described(accumulate)}", "a bool or a predicate: `k > 0`")
-    return reg(pred, accumulate)
-
-
 def _instruction(columns: int, k: int, d: ScalarType, a: ScalarType, b: ScalarType) -> str:
     name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{k}.{d}.{a}.{b}"
     try:
@@ -166,53 +152,20 @@ def _operand(source: Any, side: str) -> Callable[[int, int], Any]:
     """What gives the operand of a step along k, of the 64 rows from a multiple of 64 on: a descriptor, or registers."""
     if isinstance(source, Fragment):
         return lambda row, step: source.blocks[row, step]
-    leading, stride = distances(source, side)
-    first = address(source).to(u64) + descriptor(0, leading, stride, source.swizzle)
-    k = _STEP // source.dtype.bytes
+    first = descriptor(source, side)
+    rows = _ROWS if side == "a" else 0
 
     def operand(row: int, step: int) -> Any:
-        offset = source.offset(*((row * _ROWS, step * k) if side == "a" else (step * k, 0)))
-        return first + offset // UNIT if offset else first
+        offset = moves(source, side, row * rows, step)
+        return first + offset if offset else first
 
     return operand
 
 
-def address(tile: Tile) -> Any:
-    """Where a tile begins, as descriptors have it: a u32."""
-    start = tile.place.address
-    if not isinstance(tile.origin[0], int):
-        start = start + tile.origin[0] * tile.swizzle
-    return (start >> ADDRESS.unit) & (1 << ADDRESS.width) - 1
+def descriptor(tile: Tile, side: str) -> Any:
+    """The matrix descriptor of a tile as ``"a"`` or ``"b"`` of a product: a u64, for instructions written out.
 
-
-def distances(tile: Tile, side: str) -> tuple[int, int]:
-    """The leading and the stride distance of a tile's descriptor, in bytes; a located error where it has none."""
-    if not tile.swizzle:
-        raise located(
-            PtxTypeError, f"{side} is {tile!r}: a matrix descriptor has no such layout",
-            "`Tile(place, rows, columns, swizzle)` with 128, 64, 32 or 16",
-        )
-    along_k = tile.transposed == (side == "b")
-    if not along_k and tile.dtype.bits != 16:
-        raise located(
-            PtxTypeError, f"{side} of {tile.dtype} is stored with k along its columns; only elements of 16 bits may be",
-            f"store it as {'(m, k)' if side == 'a' else '(n, k), and give `b.T`'}",
-        )
-    row, column = tile.origin
-    if isinstance(row, int) and row % 8:
-        raise located(PtxTypeError, f"{side} begins at row {row} of its tile's memory", "a multiple of 8")
-    within, extent = column % tile.slab, tile.stored[1]
-    if along_k and column * tile.dtype.bytes % min(_STEP, tile.swizzle):
-        raise located(
-            PtxTypeError, f"{side} begins at column {column} of its tile's memory",
-            f"a multiple of {_STEP // tile.dtype.bytes}",
-        )
-    if not along_k and within and within + extent > tile.slab:
-        raise located(
-            PtxTypeError, f"{side} has the columns {column} to {column + extent - 1} of its tile's memory",
-            f"parts that begin at a multiple of {tile.slab}",
-        )
-    group, slab = 8 * tile.swizzle, tile.slab_bytes
-    if tile.swizzle == 16:
-        return (slab, group) if along_k else (group, slab)
-    return (UNIT, group) if along_k else (slab, group)
+    Of a part of a tile it is that of the whole; see `multiply` for what is added to go on along k.
+    """
+    leading, stride = distances(tile, side, (16,))
+    return address(tile).to(u64) + bits_of(0, leading, stride, tile.swizzle)

@@ -217,9 +217,10 @@ def _packed(values: list[Any]) -> Any:
     return words[0] | words[1] << 8 | words[2] << 16 | words[3] << 24
 
 
-def element(view: Any, row: Any, column: Any, dtype: ScalarType) -> Any:
+def element(view: Any, row: Any, column: Any, dtype: ScalarType, inside: Any = None) -> Any:
     """An element of a view, and 0 beyond its edges."""
-    inside = (row < view.shape[0]) & (column < view.shape[1])
+    if inside is None:
+        inside = (row < view.shape[0]) & (column < view.shape[1])
     kind = view.dtype.register if view.dtype.register is not view.dtype else view.dtype
     value = reg(kind)
     _zero(value)

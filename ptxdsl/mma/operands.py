@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import PtxTypeError
-from ..language import Value, View
+from ..language import Value, View, reg
 from ..language.errors import described, located
 from ..language.values.literals import known_integer
-from ..types import ScalarType, bf16, e4m3, e5m2, f16, f32, f64, s8, s32, tf32, u8
+from ..types import ScalarType, bf16, e4m3, e5m2, f16, f32, f64, pred, s8, s32, tf32, u8
 
-__all__ = ["KINDS", "RESULTS", "SHAPES", "matrix", "moved", "multiple", "sides", "some"]
+__all__ = ["KINDS", "RESULTS", "SHAPES", "matrix", "moved", "multiple", "predicate", "sides", "some"]
 
 SHAPES = {8: "m16n8k32", 16: "m16n8k16", 32: "m16n8k8", 64: "m8n8k4"}
 """The shape of the instruction, by the bits of an element of a and b."""
@@ -52,3 +52,14 @@ def some(number: Any) -> bool:
 def moved(by: Any, number: Any) -> Any:
     """``number + by``, without an instruction where that is 0."""
     return number + by if some(by) else number
+
+
+def predicate(accumulate: Any) -> Any:
+    """The predicate of an instruction that adds to its sums."""
+    if isinstance(accumulate, Value):
+        if accumulate.type is not pred:
+            raise located(PtxTypeError, f"`accumulate` is a {accumulate.type}", "a bool or a predicate: `k > 0`")
+        return accumulate
+    if not isinstance(accumulate, bool):
+        raise located(PtxTypeError, f"`accumulate` is {described(accumulate)}", "a bool or a predicate: `k > 0`")
+    return reg(pred, accumulate)

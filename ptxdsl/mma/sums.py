@@ -122,18 +122,31 @@ class Accumulator:
         view = matrix(to, "store")
         if not all(isinstance(start, Value) or known_integer(start) is not None for start in (row, column)):
             raise located(PtxTypeError, "the matrix begins at a row and column", "ints or u32")
-        for y, x, value in self:
-            i, j = moved(row, y), moved(column, x)
-            inside = (i < view.shape[0]) & (j < view.shape[1])
-            view.at(i, j).store(0, value if value.type is view.dtype else value.to(view.dtype), pred=inside)
+        rows, columns = self._inside(view, 0, row), self._inside(view, 1, column)
+        for y, x, register, part in self._numbers():
+            value = register.unpack(f16)[part] if self.dtype is f16 else register
+            (i, below), (j, left) = rows[y], columns[x]
+            view.at(i, j).store(0, value if value.type is view.dtype else value.to(view.dtype), pred=below & left)
+
+    def _inside(self, view: Any, axis: int, start: Any) -> dict[int, tuple[Any, Any]]:
+        """For the rows or columns of this thread's numbers, where they are in a view, and whether that is within it."""
+        own = self._column if axis else self._row
+        found = {}
+        for number in sorted({held[axis] for held in self._held}):
+            index = moved(start, moved(number, own))
+            if not isinstance(index, Value):
+                index = ptx.mov.u32(index)
+            found[number] = index, index < view.shape[axis]
+        return found
 
     def load(self, source: Any, row: Any = 0, column: Any = 0) -> None:
         """Fill it with ``source[row:, column:]``, and 0 beyond its edges."""
         self._single("load")
         view = matrix(source, "load")
+        rows, columns = self._inside(view, 0, row), self._inside(view, 1, column)
         for y, x, register, _ in self._numbers():
-            place = moved(row, moved(y, self._row)), moved(column, moved(x, self._column))
-            register.set(element(view, *place, self.dtype))
+            (i, below), (j, left) = rows[y], columns[x]
+            register.set(element(view, i, j, self.dtype, below & left))
 
     def fragment(self, dtype: ScalarType) -> Fragment:
         """The matrix, rounded to f16 or bf16, as ``a`` of another product: no lane needs a number of another one."""

@@ -29,6 +29,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
     "saxpy": [{"n": 1}, {"n": 255}, {"n": 257}],
     "softmax": [{"rows": 1, "columns": 1}, {"rows": 3, "columns": 127}, {"rows": 2, "columns": 1025}],
     "wgmma_matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 129, "n": 130, "k": 193}],
+    "tcgen05_matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 129, "n": 130, "k": 321}],
     "transpose": [{"height": 1, "width": 1}, {"height": 33, "width": 31}, {"height": 64, "width": 96}],
 }
 

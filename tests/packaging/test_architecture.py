@@ -29,7 +29,7 @@ LAYERS = [
     ["math", "warp"],
     ["cluster", "tiles"],
     ["mbarrier", "mma"],
-    ["pipeline", "tma", "wgmma"],
+    ["pipeline", "tcgen05", "tma", "wgmma"],
     ["block"],
     ["bench"],
     ["kernels"],
