@@ -2,7 +2,8 @@
 
 The one home of these bits, of the shapes and types that each kind has, and of the words in which a wrong descriptor is
 refused. The manual's tables of PTX 9.1 are taken, for sm_100 to sm_103; what sm_107 has put into reserved bits is
-refused as these are. Where sources differ the larger set is taken: N in the manual's steps, f16 beside bf16.
+refused as these are, but for the bit of twice as many columns, without which there is no B that a table decompresses.
+Where sources differ the larger set is taken: N in the manual's steps, f16 beside bf16.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _LEFT, _RIGHT = Bits(7, 3), Bits(10, 3)
 _NEGATIVE, _TURNED = (Bits(13, 1), Bits(14, 1)), (Bits(15, 1), Bits(16, 1))
 _COLUMNS, _ROWS, _SHIFT = Bits(17, 6, 3), Bits(24, 5, 4), Bits(30, 2)
 _SCALE_B, _SCALE_A, _SCALE_TYPE = Bits(4, 2), Bits(29, 2), Bits(23, 1)
-_ROWS_SCALED, _LONG = Bits(27, 2, 7), Bits(31, 1)
+_ROWS_SCALED, _LONG, _DOUBLE = Bits(27, 2, 7), Bits(31, 1), Bits(29, 1)
+"""The last two say how many columns there are: 96, or twice as many as usual."""
 _SHIFTS = (0, 8, 16, 32)
 
 
@@ -56,6 +58,8 @@ class Variant(NamedTuple):
     """Whether it is ``.ws``."""
     held: bool = False
     blocks: int = 0
+    table: bool = False
+    """Whether B is decompressed by a table."""
 
     @property
     def name(self) -> str:
@@ -87,6 +91,8 @@ def _scaled(kind: str) -> bool:
 
 
 def _depth(variant: Variant, long: bool) -> int:
+    if variant.table:
+        return 64
     return 96 if long else 256 // _BITS.get(variant.kind, 8) << variant.sparse
 
 
@@ -104,12 +110,13 @@ def encode(variant: Variant, product: Product) -> int:
     if _scaled(variant.kind):
         parts += [
             (_SCALE_A, product.scales[0]), (_SCALE_B, product.scales[1]), (_ROWS_SCALED, product.m),
-            (_SCALE_TYPE, product.scale_type == "ue8m0"), (_LONG, product.k == 96),
+            (_SCALE_TYPE, product.scale_type == "ue8m0"), (_LONG, product.k == 96 or variant.table),
         ]
     else:
         parts += [
             (_SELECTOR, product.selector), (_SATURATES, product.saturates), (_ROWS, product.m),
             (_RESULT, _RESULT_CODES.index(product.result)), (_SHIFT, _SHIFTS.index(product.shift)),
+            (_DOUBLE, variant.table),
         ]
     return sum((int(value) >> field.unit & (1 << field.width) - 1) << field.low for field, value in parts)
 
@@ -145,6 +152,8 @@ def decode(variant: Variant, word: int) -> Product:
     _check_signs(variant, product)
     _check_shape(variant, product)
     (_check_scales if scaled else _check_modes)(variant, product)
+    if variant.table:
+        _check_table(product)
     return product
 
 
@@ -152,6 +161,10 @@ def _check_reserved(variant: Variant, word: int) -> None:
     reserved = [6, 23, 29]
     if _scaled(variant.kind):
         reserved = [0, 1, 3, 6, 24, 25, 26, *([31] if variant.kind == "mxf8f6f4" else [12])]
+    if variant.table:
+        wide = reserved.pop()
+        if not word >> wide & 1:
+            raise InvalidDescriptor(f"bit {wide} is 0: K is 32, and with a table it is 64")
     for bit in reserved:
         if word >> bit & 1:
             raise InvalidDescriptor(f"bit {bit} is set, and kind::{variant.kind} reserves it: it must be 0")
@@ -241,6 +254,13 @@ def _check_modes(variant: Variant, product: Product) -> None:
     if product.selector > most:
         named = "0 or 1" if most else "0"
         raise InvalidDescriptor(f"bits 0-1, the sparsity selector, are {product.selector}; {variant.name} has {named}")
+
+
+def _check_table(product: Product) -> None:
+    if product.types[1] != "e4m3" or product.turned[1]:
+        raise InvalidDescriptor("a B that is decompressed by a table is K-major, of e4m3: bits 10-12 and 16 must be 0")
+    if product.types[0] not in ("e4m3", "e5m2"):
+        raise InvalidDescriptor(f"A is of {product.types[0]}; beside a table the emulator takes e4m3 and e5m2")
 
 
 def _check_scales(variant: Variant, product: Product) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 __all__ = [
-    "ABSOLUTE", "ADDRESS", "BASE_OFFSET", "CONSTANT", "LEADING", "RESERVED", "SPANS", "STRIDE", "SWIZZLE", "SWIZZLES",
-    "TENSOR_SWIZZLE", "Bits", "Swizzle", "descriptor", "problem", "tensor_descriptor",
+    "ABSOLUTE", "ADDRESS", "BASE_OFFSET", "CONSTANT", "LEADING", "RESERVED", "SEGMENT", "SPANS", "STRIDE", "SWIZZLE",
+    "SWIZZLES", "TENSOR_SWIZZLE", "Bits", "Swizzle", "descriptor", "problem", "tensor_descriptor",
 ]
 
 
@@ -78,12 +78,19 @@ def tensor_descriptor(address: int, leading: int, stride: int, swizzle: int) -> 
     return word | 1 << CONSTANT.low | swizzle << TENSOR_SWIZZLE.low
 
 
-def problem(word: int, swizzles: int, line: int, long: bool = False) -> str:
+SEGMENT = Bits(53, 1)
+"""Which half of a line of 48 bytes an instruction takes that decompresses them by a table; reserved elsewhere."""
+
+
+def problem(word: int, swizzles: int, line: int, long: bool = False, table: bool = False) -> str:
     """Why a descriptor of tcgen05 is none of a tile, "" where it is one.
 
     ``swizzles`` has a bit for each that the tile can have; ``line`` are the bytes of one where the tile is K-major, 0
-    elsewhere; ``long`` says that rows are 48 bytes.
+    elsewhere; ``long`` says that rows are 48 bytes, ``table`` that they are indices.
     """
+    if table:
+        word &= ~(1 << SEGMENT.low)
+
     def part(field: Bits) -> int:
         return (word >> field.low & (1 << field.width) - 1) << field.unit
 

@@ -75,6 +75,8 @@ def scales_of(variant: Variant, product: Product) -> int:
     >>> scales_of(Variant("mxf4nvf4", blocks=4), Product(128, 64, 96, "f32", ("e2m1x", "e2m1x")))
     6
     """
+    if variant.table:
+        return 2 * variant.blocks
     return variant.blocks * 3 // 2 if product.k == 96 else variant.blocks
 
 

@@ -66,8 +66,14 @@ _CASES = [
     Case(kind="mxf4", types=_FP4, sparse=True, n=40), Case(kind="mxf4nvf4", types=_FP4, sparse=True, size="block16"),
     Case(kind="mxf4", types=_FP4, held=True, n=64, long=True, swizzles=(0, 0)),
     Case(kind="mxf4nvf4", size="block16", types=_FP4, n=160, long=True, swizzles=(0, 0), ids=(2, 0)),
+    Case(kind="mxf4nvf4", size="block16", types=_FP4, n=96, long=True, ids=(0, 2)),
+    # B by a table
+    Case(kind="f8f6f4", types=("e5m2", "e4m3"), table=0),
+    Case(kind="f8f6f4", types=("e4m3", "e4m3"), table=1, held=True),
+    Case(kind="mxf8f6f4", types=("e4m3", "e4m3"), table=1, n=136, swizzles=(4, 0), ids=(2, 0)),
+    Case(group=2, kind="f8f6f4", types=("e4m3", "e4m3"), table=1, m=256, n=112, masked=True),
     # pairs
-    Case(group=2, m=256), Case(group=2, n=48), Case(group=2, n=48, held=True, masked=True),
+    Case(group=2, m=256, issuer=1), Case(group=2, n=48), Case(group=2, n=48, held=True, masked=True),
     Case(group=2, m=256, n=32, types=("f16", "f16"), result="f16", turned=(True, True)),
     Case(group=2, sparse=True, n=32, half=16, selector=1), Case(group=2, m=256, sparse=True, n=112, held=True),
     Case(group=2, sparse=True, held=True, masked=True), Case(group=2, m=256, held=True, shifted=True),

@@ -62,6 +62,10 @@ class Case:
     """Whether elements are small whole numbers, so that each order of sums gives the same."""
     half: int = 0
     """The lane where D begins, with 64 rows."""
+    table: int = -1
+    """Which half of B's lines are indices that a table decompresses; -1 for none."""
+    issuer: int = 0
+    """The rank of the block that issues it."""
 
     @property
     def scaled(self) -> bool:
@@ -71,6 +75,8 @@ class Case:
     def k(self) -> int:
         if self.long:
             return 96
+        if self.table >= 0:
+            return 64
         return 256 // {"f16": 16, "tf32": 32, "ti16": 16, "mxf4": 4, "mxf4nvf4": 4}.get(self.kind, 8) << self.sparse
 
     @property
@@ -82,7 +88,7 @@ class Case:
         if not self.scaled:
             return 0
         if self.kind == "mxf8f6f4":
-            return 1
+            return 1 if self.table < 0 else 2
         count = 4 if self.size in ("scale_vec::4X", "block16") else 2
         return count * 3 // 2 if self.long else count
 
@@ -108,7 +114,8 @@ class Case:
     @property
     def mnemonic(self) -> str:
         parts = ["tcgen05.mma", *["ws"] * self.weights, *["sp"] * self.sparse, f"cta_group::{self.group}"]
-        parts += [f"kind::{self.kind}", *["block_scale"] * self.scaled, *[self.size] * bool(self.size)]
+        parts += [f"kind::{self.kind}", *["block_scale"] * self.scaled, *["decompress::lut::b"] * (self.table >= 0)]
+        parts += [self.size] * bool(self.size)
         return ".".join(parts + ["ashift"] * self.shifted)
 
 
@@ -117,9 +124,9 @@ def instruction_word(case: Case) -> int:
     word |= case.negative[0] << 13 | case.negative[1] << 14 | case.turned[0] << 15 | case.turned[1] << 16
     if case.scaled:
         word |= case.ids[1] << 4 | case.ids[0] << 29 | (case.scale_type == "ue8m0") << 23 | case.m // 128 << 27
-        return word | case.long << 31
+        return word | (case.long or case.table >= 0) << 31
     word |= case.selector | case.saturates << 3 | {"f16": 0, "f32": 1, "s32": 2}[case.result] << 4
-    return word | case.m // 16 << 24 | {0: 0, 8: 1, 16: 2, 32: 3}[case.most_shift] << 30
+    return word | (case.table >= 0) << 29 | case.m // 16 << 24 | {0: 0, 8: 1, 16: 2, 32: 3}[case.most_shift] << 30
 
 
 def matrix_word(address: int, leading: int, stride: int, swizzle: int) -> int:
@@ -208,6 +215,8 @@ class Memory:
             group, piece = (128, 128 * eights) if span == 16 and first else (128 * pieces, 128)
             if span > 16:
                 group, piece = 8 * span, 16
+            if kind == "e2m1x" and width == 48 and span == 128:
+                return self.long_tile(rng, codes, kind, start)
             data = np.array([np.frombuffer(line_bytes(line, kind), np.uint8) for line in codes])
             line, number = np.arange(lines)[:, None], np.arange(pieces)
             self.put(
@@ -225,6 +234,18 @@ class Memory:
         self.put(at, np.ascontiguousarray(codes).view(np.uint8).reshape(lines, depth, size), swizzle)
         self.used = start - START + slabs * groups * side * span
         return matrix_word(start, *((group, slab) if span == 16 else (slab, group)), swizzle)
+
+
+    def long_tile(self, rng: Rng, codes: Any, kind: str, start: int) -> int:
+        """Lines of 48 bytes that begin in the last bytes of rows of 128, and go on in those of another tile."""
+        lines = len(codes)
+        other = start + 1024 * -(-lines // 8)
+        inside = 16 * int(rng.integers(6, 8))
+        data = np.array([np.frombuffer(line_bytes(line, kind), np.uint8) for line in codes]).reshape(lines, 3, 16)
+        line, at = np.arange(lines)[:, None], inside + 16 * np.arange(3)
+        self.put(np.where(at < 128, start + at, other + at - 128) + line // 8 * 1024 + line % 8 * 128, data, 2)
+        self.used = other - START + 1024 * -(-lines // 8)
+        return matrix_word(start + inside, other, 1024, 2) | 1 << 52
 
 
 @dataclass
@@ -295,6 +316,16 @@ def _put_metadata(case: Case, memory: Memory, place: int, codes: Any, bank: int)
         memory.cells[column[mine], at[mine]] = words | (codes[mine] << 4 * number).astype(np.uint32)
 
 
+def _indexed(case: Case, rng: Rng, memory: Memory, indices: Any, tables: Any) -> Any:
+    """Lines of 48 bytes with indices in one half; their tables go to tensor memory, one for eight lines."""
+    for group in range(len(indices) // 8):
+        memory.cells[66:68, 32 + group] = np.ascontiguousarray(tables[group]).view(np.uint32)
+    bits = (indices[:, :, None] >> np.arange(3) & 1).reshape(len(indices), -1).astype(np.uint8)
+    found = rng.integers(0, 256, (len(indices), 48)).astype(np.uint8)
+    found[:, 24 * case.table : 24 * case.table + 24] = np.packbits(bits, 1, "little")
+    return found
+
+
 def run_product(
     case: Case, rng: Rng, special: Any = None, odd_scale: tuple[int, int] | None = None, checked: bool = True,
     **changed: Any,
@@ -312,6 +343,9 @@ def run_product(
     if special is not None:
         special(a, b)
     codes = [_code(values, kind, rng) for values, kind in zip((a, b), case.types)]
+    if case.table >= 0:
+        tables, indices = codes[1][::8, :8], rng.integers(0, 8, (case.n, case.k))
+        b = tables[np.arange(case.n)[:, None] // 8, indices].view(FLOATS["e4m3"]).astype(np.float64)
     given = _Operands([Memory.random(rng, 1 << 16) for _ in range(case.group)])
     old = _old(case, rng)
     kept, found = _metadata(case, rng) if case.sparse else (np.tile(np.arange(case.k), (case.m, 1)), None)
@@ -320,8 +354,12 @@ def run_product(
     for rank, memory in enumerate(given.memories):
         rows, lines = slice(rank * case.rows, (rank + 1) * case.rows), case.n // case.group
         own = codes[1][rank * lines : (rank + 1) * lines] if case.group == 2 else codes[1]
+        if case.table >= 0:
+            given.places["lut"] = 66 | 32 << 16
+            own = _indexed(case, rng, memory, indices[rank * lines : (rank + 1) * lines], tables[rank * lines // 8 :])
         alike = np.random.default_rng(seed)  # the tiles of both blocks lie alike
-        given.numbers["b"] = memory.tile(alike, own, case.types[1], case.turned[1], case.swizzles[1])
+        word = memory.tile(alike, own, "u8" if case.table >= 0 else case.types[1], case.turned[1], case.swizzles[1])
+        given.numbers["b"] = word | (case.table == 1) << 53
         if case.held:
             given.places["a"] = 96 | half
             for bank in range(case.banks):
@@ -545,7 +583,8 @@ FILL:
     add.u32 %pe, %pe, %tmem;
     add.u32 %psa, %psa, %tmem;
     add.u32 %psb, %psb, %tmem;
-    or.b32 %x, %t, %rank;
+    xor.b32 %x, %rank, {issuer};
+    or.b32 %x, %t, %x;
     setp.ne.u32 %p, %x, 0;
     @%p bra ISSUED;
     {product}
@@ -575,9 +614,10 @@ END:
 
 
 @lru_cache(maxsize=512)
-def _module(product: str, group: int, nbytes: int, off: int, target: str, version: str) -> Any:
+def _module(product: str, group: int, nbytes: int, off: int, target: str, version: str, issuer: int) -> Any:
     text = _KERNEL.format(
-        version=version, target=target, group=group, nbytes=nbytes, cell_bytes=512 * COLUMNS, product=product,
+        version=version, target=target, group=group, issuer=issuer, nbytes=nbytes, cell_bytes=512 * COLUMNS,
+        product=product,
         sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else "bar.sync 0;",
         list=", ".join(f"%r{n}" for n in range(32)),
         loads="\n".join(f"    ld.global.b32 %r{n}, [%at+{512 * n}];" for n in range(32)),
@@ -590,7 +630,8 @@ def _module(product: str, group: int, nbytes: int, off: int, target: str, versio
 def product_text(case: Case) -> str:
     a = "[%pa]" if case.held else "%a"
     off = "{" + ", ".join(f"%o{n}" for n in range(4 * case.group)) + "}"
-    operands = ["[%pd]", a, "%b", *["[%pe]"] * case.sparse, "%word", *["[%psa]", "[%psb]"] * case.scaled]
+    further = ["[%pe]"] * (case.sparse or case.table >= 0)
+    operands = ["[%pd]", a, "%b", *further, "%word", *["[%psa]", "[%psb]"] * case.scaled]
     operands += [off] * case.masked + ["%enable"]
     operands += [str(case.divided)] * bool(case.divided) + ["%zero"] * (case.zero is not None)
     return f"{case.mnemonic} {', '.join(operands)};"
@@ -599,10 +640,10 @@ def product_text(case: Case) -> str:
 def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
     nbytes = -(-max(memory.used for memory in given.memories) // 1024) * 1024
     target, version = ("sm_103a", "8.8") if case.long else ("sm_100a", "8.8")
-    if case.kind == "ti16":
+    if case.kind == "ti16" or case.table >= 0:
         target, version = "sm_107a", "9.4"
     off = len(given.off) if given.off is not None else 0
-    kernel = _module(product_text(case), case.group, nbytes, off, target, version)
+    kernel = _module(product_text(case), case.group, nbytes, off, target, version, case.issuer)
     images = np.stack([memory.shared[:nbytes] for memory in given.memories])
     cells, out = np.stack([memory.cells for memory in given.memories]), np.zeros((case.group, COLUMNS, 128), np.uint32)
     numbers = {**given.numbers, **given.places, "word": instruction_word(case), **changed}
@@ -613,7 +654,7 @@ def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
         images, cells, out, given.off if given.off is not None else np.zeros(8, np.uint32),
         np.uint64(0 if case.held else numbers["a"]), np.uint64(numbers["b"]), np.uint64(case.zero or 0),
         np.uint32(numbers["a"] if case.held else 0),
-        *(np.uint32(numbers.get(name, 0)) for name in ("d", "e", "sa", "sb")),
+        *(np.uint32(numbers.get(name, 0)) for name in ("d", "lut" if case.table >= 0 else "e", "sa", "sb")),
         np.uint32(numbers["word"]), np.uint32(case.enable),
     )
     return out

@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...isa.matrix_descriptors import SEGMENT
 from ..instructions.matrix_tiles import GROUP
 from ..instructions.tensor_products import TensorMultiply, TensorProduct
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
@@ -123,6 +124,8 @@ class _Issue:
             names.append((ProductRequest.A, ProductPlan.A_COLUMNS))
         if variant.sparse:
             names.append((ProductRequest.E, ProductPlan.E_COLUMNS))
+        if variant.table:
+            names.append((ProductRequest.LUT, ProductPlan.LUT_COLUMNS))
         if variant.blocks:
             names += [(ProductRequest.SA, ProductPlan.SA_COLUMNS), (ProductRequest.SB, ProductPlan.SB_COLUMNS)]
         first = h.ir.lshr(addresses[0], h.i32(16))
@@ -133,6 +136,8 @@ class _Issue:
             lane, column = split(h, address)
             halved = h.nonzero(self.said(ProductPlan.HALVES))
             good = h.zero(lane) if scale else h.ir.icmp_unsigned("==", lane, first)
+            if name == ProductRequest.LUT:  # in a quarter, in two columns from an even one on
+                good = h.zero(h.ir.and_(address, h.i32(0x1F0001)))
             if name == ProductRequest.D:
                 good = h.ir.or_(h.zero(lane), h.ir.and_(halved, h.ir.icmp_unsigned("==", lane, h.i32(16))))
 
@@ -263,7 +268,10 @@ class _Product:
         self.leave_if(b.icmp_unsigned(">", shift, self.said(ProductPlan.SHIFT)), 5)
         self.places(ProductRequest.B, ProductPlan.B_PLACES, ProductPlan.B_SIZES, delta, shift, 4)
         groups = b.lshr(self.lines, i64(4))
-        self.panel(ProductPlan.B_PANEL, self.right, bases[0], groups, ProductPlan.B_PIECES, self.pitch)
+        if self.key.table:
+            self.decompress(b.inttoptr(bases[0], pointer))
+        else:
+            self.panel(ProductPlan.B_PANEL, self.right, bases[0], groups, ProductPlan.B_PIECES, self.pitch)
         if self.key.weights:
             self.clear_columns()
         if self.key.pair:
@@ -273,8 +281,11 @@ class _Product:
 
     def check(self, operand: int, swizzles: int, line: int, status: int) -> None:
         """Return where a descriptor is none of such a tile; ``problem`` of matrix_descriptors has the words."""
+        word = self.asked(operand)
+        if self.key.table and operand == ProductRequest.B:
+            word = self.b.and_(word, i64(~(1 << SEGMENT.low)))
         long = self.nonzero(self.said(ProductPlan.LONG))
-        self.leave_if(not_a_tile(self.b, self.asked(operand), self.said(swizzles), self.said(line), long), status)
+        self.leave_if(not_a_tile(self.b, word, self.said(swizzles), self.said(line), long), status)
 
     def leave_if(self, bad: Any, status: int) -> None:
         with self.b.if_then(bad, likely=False):
@@ -294,6 +305,37 @@ class _Product:
 
     def panel(self, function: int, to: Any, base: Any, groups: Any, pieces: int, pitch: Any) -> None:
         self.call(function, [to, self.b.inttoptr(base, pointer), self.offsets], [groups, self.said(pieces), pitch])
+
+    def decompress(self, base: Any) -> None:
+        """The panel of a B whose lines are indices of 3 bits: each eight of them have a table of eight elements."""
+        b, c = self.b, self.c
+        line, pair = self.room(64), ir.VectorType(i64, 2)
+        segment = b.and_(b.lshr(self.asked(ProductRequest.B), i64(SEGMENT.low)), i64(1))
+        numbers = self.table(ProductPlan.ELEMENTS)
+        half = b.udiv(self.columns, i64(1 + self.key.pair))
+
+        def column(n: Any) -> None:
+            for piece in range(3):
+                place = c.at(base, self.offset(self.offsets, b.add(b.mul(n, i64(3)), i64(piece))))
+                c.store(c.load(place, pair, 16), c.at(line, 16 * piece), 16)
+            side = b.udiv(n, half)
+            where = c.at(self.request, b.add(i64(ProductRequest.CELLS), b.shl(side, i64(3))))
+            group = b.lshr(b.urem(n, half), i64(3))
+            cells = c.at(b.inttoptr(c.load(where, i64, 8), pointer), self.asked(ProductRequest.LUT))
+            table = c.at(cells, b.shl(group, i64(2)))
+
+            def one(k: Any) -> None:
+                bit = b.add(b.mul(segment, i64(192)), b.mul(k, i64(3)))
+                word = b.zext(c.load(c.at(line, b.lshr(bit, i64(3))), i16, 1), i64)
+                index = b.and_(b.lshr(word, b.and_(bit, i64(7))), i64(7))
+                at = b.add(b.mul(b.lshr(index, i64(2)), i64(COLUMN_BYTES)), b.and_(index, i64(3)))
+                code = b.zext(c.load(c.at(table, at), byte, 1), i64)
+                value = c.load(c.at(numbers, b.shl(code, i64(2))), i32)
+                c.store(value, c.at(self.right, b.add(b.mul(k, self.pitch), b.shl(n, i64(2)))))
+
+            self.times(i64(64), one)
+
+        self.times(self.columns, column)
 
     def clear_columns(self) -> None:
         """Shift the columns of B's panel, and make zeros of those that the zero-column mask names."""

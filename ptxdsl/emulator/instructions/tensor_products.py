@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from ...ir import Address, Immediate, Instruction, Operand, Vector, elements
 from ...isa.instruction_descriptors import KINDS, Variant
-from ..machine.unsupported import unsupported
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
@@ -22,7 +21,7 @@ class TensorMultiply(Routine):
     """``multiply(request, plan)``: the product of a :class:`.ProductRequest`, if its descriptors are right.
 
     ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes
-    of D may not be written.
+    of D may not be written; ``table``: B are indices into one.
     """
 
     held: bool
@@ -31,6 +30,7 @@ class TensorMultiply(Routine):
     pair: bool
     weights: bool
     masked: bool
+    table: bool
 
 
 class TensorProduct(
@@ -39,14 +39,13 @@ class TensorProduct(
 ):
     """Makes, lane by lane, the products of a variant. Its record begins with the list of the plans that are made.
 
-    ``places`` are the addresses in tensor memory of d, then those that there are of a, e and the scales of a and b;
-    numbers that are added follow in the record. ``descriptors`` are those of shared memory. ``divided``: d is divided
-    by 2 to this.
+    ``places`` are the addresses in tensor memory of d, then those that there are of a, e, a table, and the scales of a
+    and b; numbers that are added follow in the record. ``descriptors`` are those of shared memory. ``divided``: d is
+    divided by 2 to this.
     """
 
     variant: Variant
     shifted: bool
-    table: bool
     divided: int
     places: tuple[OperandClass, ...]
     descriptors: tuple[OperandClass, ...]
@@ -60,7 +59,8 @@ class TensorProduct(
     def multiply(self) -> TensorMultiply:
         variant = self.variant
         return TensorMultiply(
-            variant.held, variant.sparse, variant.blocks > 0, variant.group == 2, variant.weights, bool(self.lanes)
+            variant.held, variant.sparse, variant.blocks > 0, variant.group == 2, variant.weights, bool(self.lanes),
+            variant.table,
         )
 
 
@@ -78,15 +78,13 @@ def variant_of(statement: Instruction) -> Variant:
         blocks = 1 if kind == "mxf8f6f4" else said or 2
     return Variant(
         kind, 2 if "cta_group::2" in tokens else 1, "sp" in tokens, "ws" in tokens,
-        isinstance(statement.operand("a"), Address), blocks,
+        isinstance(statement.operand("a"), Address), blocks, "decompress::lut::b" in tokens,
     )
 
 
 @lowers("tcgen05_mma")
 def tensor_product(low: Lowering, statement: Instruction) -> None:
     variant = variant_of(statement)
-    if "decompress::lut::b" in statement.form.tokens:
-        raise unsupported(statement, f"`{statement.form.mnemonic}`")
     held = [each for name in ("d", "a", "e", "lut", "sa", "sb") if isinstance(each := statement.operand(name), Address)]
     places = [_place(low, statement, each) for each in held]
     descriptors = [
@@ -99,8 +97,8 @@ def tensor_product(low: Lowering, statement: Instruction) -> None:
     zeros = low.read(statement, statement.operand("zero"), 64)
     guard = low.operands.guard(statement)
     op = TensorProduct(
-        variant, "ashift" in statement.form.tokens, "decompress::lut::b" in statement.form.tokens,
-        _number(statement.operand("scale")), tuple(field.kind for field in places),
+        variant, "ashift" in statement.form.tokens, _number(statement.operand("scale")),
+        tuple(field.kind for field in places),
         tuple(field.kind for field in descriptors), word.kind, enable.kind, tuple(field.kind for field in lanes),
         zeros.kind, guard.kind,
     )

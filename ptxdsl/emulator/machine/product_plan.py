@@ -28,6 +28,7 @@ class ProductPlan(Struct):
     E_COLUMNS = field("Q")
     SA_COLUMNS = field("Q")
     SB_COLUMNS = field("Q")
+    LUT_COLUMNS = field("Q")
     A_SWIZZLES = field("Q")
     """A bit for each swizzle that the tile may have."""
     B_SWIZZLES = field("Q")
@@ -89,7 +90,9 @@ class ProductPlan(Struct):
     SB_TABLE = field("Q")
     """and by block and column."""
     NUMBERS = field("Q")
-    """What each byte is as a scale, 256 numbers of f64."""
+    """What each byte is as a scale, 256 numbers of f64,"""
+    ELEMENTS = field("Q")
+    """and as an element of B that a table gives, of f32."""
 
 
 class ProductRequest(Struct):
@@ -103,6 +106,7 @@ class ProductRequest(Struct):
     E = field("Q")
     SA = field("Q")
     SB = field("Q")
+    LUT = field("Q")
     FRESH = field("Q")
     """Whether D counts as 0 before."""
     ZERO = field("Q")

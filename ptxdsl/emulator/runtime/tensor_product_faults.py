@@ -27,7 +27,7 @@ def _tile(scene: Scene, _: Fault) -> EmulationError:
     word = scene.number(scene.statement.operand("ab"[side])) & (1 << 64) - 1
     message = f"the matrix descriptor {word:#x} of {'AB'[side]} of {name}:"
     tile = tiles_of(op.variant, product)[side]
-    why = problem(word, tile.swizzles, tile.line, product.k == 96)
+    why = problem(word, tile.swizzles, tile.line, product.k == 96, op.variant.table and side == 1)
     if why:
         hint = "lay the tile out from a multiple of 1024 bytes on" if "behind a multiple" in why else None
         return scene.raised(MemoryFault, f"{message} {why}", hint)

@@ -56,7 +56,8 @@ class Tile(NamedTuple):
 def tiles_of(variant: Variant, product: Product) -> tuple[Tile, Tile]:
     """A and B; of an A in tensor memory it means nothing."""
     stored = product.k // 2 if variant.sparse else product.k
-    return _tile(product, 0, stored), _tile(product, 1, product.k)
+    a, b = _tile(product, 0, stored), _tile(product, 1, product.k)
+    return a, b._replace(line=48) if variant.table else b
 
 
 def _tile(product: Product, side: int, depth: int) -> Tile:
@@ -134,6 +135,7 @@ class _Maker:
             ProductPlan.A_COLUMNS: self._cells(), ProductPlan.E_COLUMNS: self._metadata_columns(),
             ProductPlan.A_SWIZZLES: a.swizzles, ProductPlan.B_SWIZZLES: b.swizzles, ProductPlan.A_LINE: a.line,
             ProductPlan.B_LINE: b.line, ProductPlan.LONG: p.k == 96, ProductPlan.SHIFT: p.shift,
+            ProductPlan.LUT_COLUMNS: 2,
             ProductPlan.ROWS: self.rows, ProductPlan.COLUMNS: p.n, ProductPlan.LINES: self.lines,
             ProductPlan.BANKS: self.layout.banks, ProductPlan.DEPTH: self.stored // self.blocks,
             ProductPlan.BLOCKS: self.blocks, ProductPlan.DIRECT: plain, ProductPlan.HALF: p.result == "f16",
@@ -142,7 +144,7 @@ class _Maker:
 
     def _cells(self) -> int:
         """The columns of A in tensor memory."""
-        return 12 if self.product.k == 96 else 8
+        return 16 if self.variant.table else 12 if self.product.k == 96 else 8
 
     def _metadata_columns(self) -> int:
         return 0 if not self.variant.sparse else 2 if self.bits <= 8 else self.product.selector + 1
@@ -176,7 +178,8 @@ class _Maker:
         if v.held:
             self.fields[ProductPlan.A_PIECES] = self._cells()
         half = p.n // 2 if v.group == 2 else _NONE
-        self._tile_sizes(ProductPlan.B_SIZES, ProductPlan.B_PIECES, b, self.lines, p.n, half, p.k)
+        depth = 48 if v.table else p.k
+        self._tile_sizes(ProductPlan.B_SIZES, ProductPlan.B_PIECES, b, self.lines, p.n, half, depth)
 
     def _tile_sizes(self, sizes: int, pieces: int, tile: Tile, lines: int, used: int, half: int, depth: int) -> None:
         """What the places of a tile take: ``used`` are its lines, ``half`` those of a block."""
@@ -204,6 +207,10 @@ class _Maker:
             self._metadata()
         if self.variant.blocks:
             self._scales()
+        if self.variant.table:
+            codes = np.arange(256)
+            numbers = np.where(codes > 127, -1.0, 1.0) * _scale_numbers("ue4m3")
+            self.fields[ProductPlan.ELEMENTS] = self.table(numbers, np.float32)
 
     def _metadata(self) -> None:
         chunks, numbers = chunks_of(self.product, self.bits), []
