@@ -80,6 +80,7 @@ _CASES = [
     Case(group=2, kind="i8", types=("u8", "s8"), m=256, result="s32", turned=(False, True)),
     Case(group=2, kind="mxf8f6f4", types=("e3m2", "e4m3"), m=256, n=256), Case(group=2, kind="mxf4", types=_FP4, n=48),
     Case(group=2, kind="mxf4nvf4", size="block16", types=_FP4, n=240, scale_type="ue4m3"),
+    Case(group=2, kind="mxf4", types=_FP4, n=80, held=True, ids=(0, 2)),
     Case(group=2, kind="mxf4nvf4", size="block32", types=_FP4, m=256, n=208, sparse=True),
     Case(group=2, kind="mxf4nvf4", size="block16", types=_FP4, n=160, m=256, long=True, swizzles=(0, 0), ids=(2, 2)),
 ]

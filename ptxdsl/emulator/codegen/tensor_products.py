@@ -516,7 +516,8 @@ class _Product:
             else:
                 met, parts = [], tuple(c.at(side, b.mul(along, pitch)) for side, pitch in zip(sides, pitches))
             self.call(ProductPlan.MULTIPLY, [self.parts, own, *parts, self.sizes, *met], [])
-            held = {"a": (self.scales_a, self.rows), "b": (self.scales_b, self.lines)}
+            columns = c.at(self.scales_b, b.shl(self.first, i64(3)))
+            held = {"a": (self.scales_a, self.rows), "b": (columns, self.lines)}
             of_lines = [c.at(to, b.shl(b.mul(number, lines), i64(3))) for to, lines in (held[each] for each in scales)]
             self.call(ProductPlan.SCALED, [d, table, self.parts, *of_lines, self.sizes], [])
 
