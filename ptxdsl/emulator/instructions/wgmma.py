@@ -6,7 +6,9 @@ others have committed them too: what it says to others then, that a stage is fre
 
 from __future__ import annotations
 
-from ...ir import Immediate, Instruction, elements
+from typing import NamedTuple
+
+from ...ir import Immediate, Instruction, Operand, elements
 from ...isa.fragments import shape_of
 from ..machine.layout import LANES
 from ..machine.pending import FEW
@@ -18,7 +20,9 @@ from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 from .operands import NOTHING, raw
 
-__all__ = ["ROWS", "WARPS", "MakeProduct", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait"]
+__all__ = [
+    "ROWS", "WARPS", "MakeProduct", "Tile", "WarpgroupCommit", "WarpgroupProduct", "WarpgroupWait", "tiles_of",
+]
 
 ROWS = 16
 """Of a warp."""
@@ -135,6 +139,33 @@ def wgmma(low: Lowering, statement: Instruction) -> None:
     placed.links = {0: MakeProduct(placed.op), 1: panel, 2: TilePanel(right, majors[1], "pairs"), 3: product}
     if lines is not None:
         placed.links[4] = lines
+
+
+class Tile(NamedTuple):
+    """A tile in shared memory: ``lines`` of A's rows or B's columns, each of so many pieces of 16 bytes along k."""
+
+    descriptor: Operand
+    left: bool
+    major: str
+    lines: int
+    depth: int
+    pieces: int
+
+
+def tiles_of(statement: Instruction) -> list[Tile]:
+    """The tiles that a product reads by descriptors."""
+    form = statement.form
+    tokens = [token for token in form.tokens if token not in ("and", "popc")]
+    named = {spec.name: operand for spec, operand in zip(form.operands, statement.operands)}
+    left, sparse = tokens[-2], "e" in named
+    columns = int(shape_of(form.tokens).partition("n")[2].partition("k")[0])
+    depth, found = 2 * elements_of(left), []
+    if len(elements(named["a"])) <= 1:
+        major = "mn" if _turned(named.get("ta")) else "k"
+        found.append(Tile(named["a"], True, major, WARPS * ROWS, depth, 2))
+    major = "mn" if _turned(named.get("tb")) else "k"
+    found.append(Tile(named["b"], False, major, columns, depth << sparse, 2 << sparse))
+    return found
 
 
 def _group(low: Lowering, statement: Instruction) -> None:

@@ -264,6 +264,21 @@ class Shadow(Struct):
     """What those of last writers are where the block begins."""
     CLUSTER_BASE = field("Q")
     """First epoch of the cluster: those from here on are of its blocks."""
+    PROXIES = field("Q")
+    """Address of the :class:`.proxy_shadow.ProxyShadow`; 0 where accesses by the async proxy are not followed."""
+    SHARED_ORIGIN = field("Q")
+    """Where the shadow words of shared memory are, less those of all addresses below it."""
+    SHARED_STRIDE = field("Q")
+    """Bytes from plane to plane."""
+    SHARED_LOW = field("Q")
+    SHARED_SIZE = field("Q")
+    SHARED_WORDS = field("Q")
+    SHARED_CLEARED = field("Q")
+    """Host address and bytes of shared memory, and of its words, which are cleared where a block begins."""
+    OBSERVE = field("Q")
+    SETTLED = field("Q")
+    JUDGE = field("Q")
+    """Addresses of the routines that follow mbarriers, and judge accesses, for the async proxy."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 
@@ -341,6 +356,13 @@ class Reason(Number):
     EARLIER_READER = 3
     UNINITIALISED = 4
     INCOMPLETE_COPY = 5
+    UNFENCED = 7
+    """An access by another proxy, with no proxy fence between."""
+    UNFENCED_MBARRIER = 11
+    MISALIGNED = 12
+    """A tile that does not begin where its swizzle does."""
+    REGISTERS = 13
+    """A register that a wgmma may still use, or that no fence orders before one."""
     DEFERRED = 6
     """A load of unwritten memory, which is an error only where its value is used."""
     SYNC_ACCESS = 8

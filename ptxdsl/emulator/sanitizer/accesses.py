@@ -9,13 +9,15 @@ from ...ir import Function, Immediate, Instruction
 from ...isa import Form
 from ...isa.effects import Access
 from ..machine.address_spaces import AddressSpaces
+from ..machine.proxy_shadow import Kinds
 from ..machine.shadow import Action, CopyClock, Role
 from ..machine.sync_graph import LEVEL_SHIFT, Does
 from ..runtime.block_state import BlockState
 
 __all__ = [
-    "action_of", "bulk_accesses", "checked_access", "copy_groups", "counts_bytes", "does", "granularity", "granule_of",
-    "is_of_tile", "operand_value", "reach", "role_of", "strength", "synchronise",
+    "action_of", "bulk_accesses", "checked_access", "copy_groups", "counts_bytes", "does", "fence_kinds",
+    "follows_proxies", "granularity", "granule_of", "holds_orders", "is_of_tile", "is_tile_product", "operand_value",
+    "reach", "role_of", "strength", "synchronise", "uses_proxies",
 ]
 
 _MOST_GROUPS = 64
@@ -74,11 +76,16 @@ def synchronise(forms: list[Form]) -> bool:
 
 
 class Granularity(NamedTuple):
-    """Of a kernel: bytes of a granule, as a power of two; rows of a warp's :class:`CopyClock`; if it orders warps."""
+    """Of a kernel: bytes of a granule, as a power of two; rows of a warp's :class:`CopyClock`; if it orders warps.
+
+    ``proxies``: it uses the async proxy; ``followed``: what that accesses is followed.
+    """
 
     granule: int
     copies: int
     orders: bool
+    proxies: bool
+    followed: bool
 
 
 def granularity(spaces: AddressSpaces) -> Granularity:
@@ -86,9 +93,63 @@ def granularity(spaces: AddressSpaces) -> Granularity:
     found: Granularity | None = spaces.notes.get(Granularity)
     if found is None:
         function = spaces.function
-        found = Granularity(granule_of(function), copy_rows(function), orders_warps(function))
+        proxies = uses_proxies(function)
+        followed = proxies and follows_proxies(spaces)
+        orders = followed or orders_warps(function)
+        found = Granularity(granule_of(function), copy_rows(function), orders, proxies, followed)
         spaces.notes[Granularity] = found
     return found
+
+
+def is_tile_product(form: Form) -> bool:
+    """Whether an instruction is a product of wgmma, which may read tiles in shared memory."""
+    return form.effects.completes == "wgmma_group"
+
+
+@lru_cache(maxsize=64)
+def fence_kinds(form: Form) -> int:
+    """The :class:`Kinds` of a fence between proxies, 0 of other instructions."""
+    tokens = form.tokens
+    if form.effects.fence == "mbarrier_init":
+        return Kinds.MBARRIER
+    if form.effects.fence != "proxies":
+        return 0
+    if any(token.startswith("tensormap") for token in tokens):
+        return Kinds.TENSORMAP
+    if "async" not in tokens:
+        return Kinds.SHARED if any(token.startswith("async::generic") for token in tokens) else 0
+    spaces = [token.split("::")[0] for token in tokens if token.split("::")[0] in ("shared", "global")]
+    chosen = {"shared": Kinds.SHARED, "global": Kinds.GLOBAL}
+    return sum(chosen[space] for space in spaces or chosen)
+
+
+def uses_proxies(function: Function) -> bool:
+    """Whether a kernel has bulk copies, tensor copies or wgmma."""
+    forms = (s.form for s in function.body or () if isinstance(s, Instruction))
+    return any(is_tile_product(form) or bulk_accesses(form) for form in forms)
+
+
+def follows_proxies(spaces: AddressSpaces) -> bool:
+    """Whether compiled code follows what the async proxy accesses: of blocks alone, where it can hold all orders."""
+    forms = [s.form for s in spaces.function.body or () if isinstance(s, Instruction)]
+    return spaces.cluster in (None, (1, 1, 1)) and holds_orders(forms)
+
+
+def holds_orders(forms: list[Form]) -> bool:
+    """Whether compiled code can hold the orders that barriers of a block make."""
+    if any(form.effects.barrier == "cluster" for form in forms):
+        return False
+    found = [form for form in forms if any(a.kind == "mbarrier" for a in form.effects.accesses)]
+    return all(_is_followed(form) for form in found)
+
+
+def _is_followed(form: Form) -> bool:
+    """Whether that is so of an operation on an mbarrier, or a copy that one completes."""
+    if form.tokens[0] in ("expect_tx", "complete_tx"):
+        return True
+    if bulk_accesses(form):
+        return not any("multicast" in token for token in form.tokens)
+    return form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
 
 
 def counts_bytes(form: Form) -> bool:

@@ -6,7 +6,7 @@ followed only in kernels that have a fence, an acquire or a release, since nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...ir import Address, Call, Immediate, Instruction, Register
@@ -33,12 +33,14 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
 from ..rewrite.deferred_loads import reads_cells
-from ..rewrite.definedness import Definedness, check_definedness, checks_definedness
+from ..rewrite.definedness import Definedness, check_definedness
+from .covered_loads import covered
+from .proxy_instrumentation import ProductRegisters, ProxyInstrumentation
 from .proven_accesses import NOTHING_PROVEN, Proven, Refuted, same_statements, upheld
 from .uses import Values, trusting
 from .accesses import (
-    action_of, bulk_accesses, checked_access, copy_groups, does, granule_of, is_of_tile, role_of, strength,
-    synchronise,
+    action_of, bulk_accesses, checked_access, copy_groups, does, granularity, granule_of, holds_orders, is_of_tile,
+    is_tile_product, role_of, strength, synchronise,
 )
 
 __all__ = ["Checks", "Instrumentation", "instrumented"]
@@ -62,42 +64,6 @@ class Checks(NamedTuple):
     order: bool
     cas: bool
     proven: Proven = NOTHING_PROVEN
-
-
-def _covered(low: Lowering, block: Any) -> Iterator[tuple[int, int]]:
-    """Loads of a basic block that a store of the same thread to the same place follows: a race with one is with both.
-
-    What orders threads between the two ends the search.
-    """
-    statements, ops = low.graph.statements, low.graph.def_use
-    open_loads: dict[Any, int] = {}
-    for place in range(block.start, block.stop):
-        statement = statements[place]
-        if not isinstance(statement, Instruction):
-            if not checks_definedness(statement):
-                open_loads.clear()
-            continue
-        form, effects = statement.form, statement.form.effects
-        access = checked_access(form)
-        if access is not None and not strength(form) and access.space != "local":
-            address = statement.operands[access.operand]
-            value = next(operand for operand in statement.operands if not isinstance(operand, Address))
-            key = (address, statement.guard, access.space, form.type, len(getattr(value, "items", (0,))))
-            if not access.writes:
-                open_loads[key] = place
-            elif key in open_loads:
-                yield open_loads.pop(key), place
-        elif effects.access is not None or effects.arrives or effects.waits or effects.fence:
-            open_loads.clear()
-        changed = {register.name for register in ops[place].writes}
-        if changed:
-            open_loads = {key: n for key, n in open_loads.items() if not _mentions(key, changed)}
-
-
-def _mentions(key: Any, names: set[str]) -> bool:
-    address, guard = key[:2]
-    guard = getattr(guard, "predicate", guard)
-    return getattr(address.base, "name", None) in names or getattr(guard, "name", None) in names
 
 
 def instrumented(
@@ -146,7 +112,7 @@ class Instrumentation:
         self.upheld = upheld(checks.proven, low.spaces, self._origin, definedness.flags)
         self.handed = self._handed_over(instructions) if checks.order else set()
         self.confirmed = self._confirmed(instructions) if checks.race and not checks.cas else set()
-        pairs = [pair for basic_block in low.graph.blocks for pair in _covered(low, basic_block)]
+        pairs = [pair for basic_block in low.graph.blocks for pair in covered(low, basic_block)]
         self.covered, self.updates = {load for load, _ in pairs}, {store for _, store in pairs}
         barriers = [s.form.effects for _, s in instructions if s.form.effects.barrier == "block"]
         self.partial_barriers = not all(effects.waits for effects in barriers)
@@ -170,11 +136,23 @@ class Instrumentation:
                     self.written = self._with(self.written, statement, access.operand) if known else None
                 if access.reads:
                     self.read = self._with(self.read, statement, access.operand) if known else None
-        self.bulk = checks.init and any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier"
-                                        for _, s in instructions)
-        """Whether it is followed which bulk copies are complete."""
+            if is_tile_product(statement.form):
+                self.read = None
+        waited = any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier" for _, s in instructions)
         self.mbarriers = checks.race and self._follows_mbarriers([s for _, s in instructions])
         """Whether compiled code follows mbarriers and barriers of some warps or lanes, rather than Python."""
+        self.proxies: ProxyInstrumentation | None = None
+        if self.mbarriers and granularity(low.spaces).followed:
+            self.proxies = ProxyInstrumentation(low, self.granule, checks.init)
+            self.barriers_only = False
+        self.registers = ProductRegisters(low) if granularity(low.spaces).proxies else None
+        self.bulk_stores = any(
+            s.form.effects.completes == "bulk_group" and bulk_accesses(s.form)[0].kind != "tensor"
+            for _, s in instructions if bulk_accesses(s.form)
+        )
+        """Whether bulk copies of groups write global memory, which Python follows."""
+        self.bulk = checks.init and waited and self.proxies is None
+        """Whether Python follows which bulk copies are complete."""
         if checks.overlap:
             self.written = self.read = None
         self.accesses = {
@@ -186,9 +164,11 @@ class Instrumentation:
         self._leave_out()
         copies = [each for _, s in instructions for each in self._bulk_needs(s)]
         mbarriers = checks.race and any(a.kind == "mbarrier" for _, s in instructions for a in s.form.effects.accesses)
-        self.races = mbarriers or bool(self.handed) or any(race for race, _ in (*self.accesses.values(), *copies))
+        self.races = mbarriers or self.proxies is not None or bool(self.handed)
+        self.races = self.races or any(race for race, _ in (*self.accesses.values(), *copies))
         """Whether anything asks for the order of threads."""
         self.checked = any(any(needs) for needs in (*self.accesses.values(), *copies)) or self.races
+        self.checked = self.checked or (self.registers is not None and bool(self.registers.hazards))
 
     def _arrive_and_wait(self, instructions: list[tuple[int, Instruction]]) -> bool:
         """Whether each arrival at a barrier of the cluster releases, and the wait for its end comes next."""
@@ -224,25 +204,31 @@ class Instrumentation:
 
     def _follows_mbarriers(self, instructions: list[Instruction]) -> bool:
         """Whether mbarriers of this block, and barriers of it, of some warps or of lanes, are what orders threads."""
-        alone = self.low.spaces.cluster in (None, (1, 1, 1)) and not self.bulk
-        found = [s.form for s in instructions if any(a.kind == "mbarrier" for a in s.form.effects.accesses)]
-        if not alone or any(s.form.effects.barrier == "cluster" for s in instructions):
+        if self.low.spaces.cluster not in (None, (1, 1, 1)) or not holds_orders([s.form for s in instructions]):
             return False
+        if granularity(self.low.spaces).followed:
+            return True
+        found = any(a.kind == "mbarrier" for s in instructions for a in s.form.effects.accesses)
         some = any(s.form.effects.barrier == "block" and not self._is_of_block(s) for s in instructions)
-        if not found and not some and not any(is_of_tile(statement) for statement in instructions):
-            return False
-        return all(form.effects.order != "relaxed" and not form.effects.completes and form.effects.access is None
-                   and form.tokens[0] != "complete_tx" for form in found)
+        return found or some or any(is_of_tile(statement) for statement in instructions)
 
     def _leave_out(self) -> None:
         """Check nothing that is proven."""
         ordered, written, _ = self.upheld
         for place, (race, init) in self.accesses.items():
+            if self.proxies is not None and self._is_shared(place):
+                continue  # what wgmma reads is in no proof
             number = id(self.low.graph.statements[place])
             self.accesses[place] = race and number not in ordered, init and number not in written
         if not any(init and self._finds_copies(self.low.graph.statements[place]) for place, (_, init)
                    in self.accesses.items()):
             self.copy_groups = -1
+
+    def _is_shared(self, place: int) -> bool:
+        """Whether an access may be one to shared memory."""
+        statement: Any = self.low.graph.statements[place]
+        access = checked_access(statement.form)
+        return access is not None and self._is_private(access.space, self._origin(statement)) is not False
 
     def between_blocks(self, statement: Instruction, access: Access) -> tuple[str, bool] | None:
         """The array of an access that other blocks may reach, "" if it is not known, and whether it may race there."""
@@ -324,28 +310,43 @@ class Instrumentation:
 
     def statement(self, statement: Instruction | Call) -> None:
         """Emit the micro-ops of a statement, its checks before it and its synchronisation around it."""
-        low, race, init = self.low, self.races, self.checks.init
+        low = self.low
         self._tensor_read(statement)
         if isinstance(statement, Call) or not self.checked:
             low.statement(statement)
             return
-        effects = statement.form.effects
+        if self.registers is not None:
+            self.registers.before(statement)
         if checked_access(statement.form) is not None:
             self._check(statement)
             low.statement(statement)
         elif bulk_accesses(statement.form):
             self._bulk(statement)
-        elif race and effects.barrier == "block":
+        elif not self._by_proxy(statement) and not self._by_barrier(statement):
+            self._other(statement)
+
+    def _by_barrier(self, statement: Instruction) -> bool:
+        """Emit a barrier of block or warp, or a wait for one of the cluster; False for others."""
+        low, effects = self.low, statement.form.effects
+        if not self.races:
+            return False
+        if effects.barrier == "block":
             self._barrier(statement)
-        elif race and effects.barrier == "warp":
+        elif effects.barrier == "warp":
             low.statement(statement)
             members, guard = low.operands.source(statement.operands[0], 32, False, statement), self._guard(statement)
             tile = self.mbarriers and is_of_tile(statement)
             low.emit(EpochWarpBarrier(guard.kind, members.kind, tile), guard, members)
-        elif race and effects.barrier == "cluster" and effects.waits:
+        elif effects.barrier == "cluster" and effects.waits:
             low.statement(statement)
             self._report(statement)
-        elif init and self.copy_groups >= 0 and effects.completes == "async_group":
+        else:
+            return False
+        return True
+
+    def _other(self, statement: Instruction) -> None:
+        low, race, init, effects = self.low, self.races, self.checks.init, statement.form.effects
+        if init and self.copy_groups >= 0 and effects.completes == "async_group":
             self._copy(statement)
         elif init and ("async_group" in (effects.commits, effects.waits) or effects.commits == "mbarrier"):
             self._copy_group(statement)
@@ -358,6 +359,30 @@ class Instrumentation:
             if (race and effects.barrier == "cluster") or (self.follows and effects.fence == "threads"):
                 self._report(statement)
             low.statement(statement)
+
+    def _by_proxy(self, statement: Instruction) -> bool:
+        """Emit a statement that begins, completes or orders accesses by the async proxy; False for others."""
+        low, effects, proxies = self.low, statement.form.effects, self.proxies
+        of_products = "wgmma_group" in (effects.commits, effects.waits)
+        if proxies is None:
+            if self.registers is None or not of_products:
+                return False
+            low.statement(statement)
+            self.registers.group(statement)
+        elif is_tile_product(statement.form):
+            proxies.product(statement)
+            low.statement(statement)
+        elif of_products or "bulk_group" in (effects.commits, effects.waits):
+            if self.bulk_stores and not of_products:
+                self._report(statement)
+            low.statement(statement)
+            proxies.group(statement)
+        elif effects.fence in ("proxies", "mbarrier_init"):
+            low.statement(statement)
+            proxies.fence(statement)
+        else:
+            return False
+        return True
 
     def _copy(self, statement: Instruction) -> None:
         """``cp.async``, behind the stores that stand for it."""
@@ -394,6 +419,10 @@ class Instrumentation:
     def _mbarrier(self, statement: Instruction) -> None:
         if not self.mbarriers:
             self._report_access(statement, 8)
+            return
+        if self.proxies is not None:
+            self.proxies.mbarrier(statement, self._address(statement))
+        if not action_of(statement.form):
             return
         kind, _, place = self.low.address(statement, self._address(statement), 8, True)
         guard = self._guard(statement)
@@ -539,8 +568,13 @@ class Instrumentation:
         copy = tensor_copies if is_tensor_copy(statement) else bulk_copies
         copy.find(low, statement)
         size, guard = copy.size_of(low, statement), self._guard(statement)
+        if self.proxies is not None and completes == "mbarrier":
+            self.proxies.completes(statement)
         for access, (race, tracks) in zip(bulk_accesses(statement.form)[::-1], self._bulk_needs(statement)):
             role = role_of(access)
+            if self.proxies is not None and access.kind != "tensor" and access.space == "shared":
+                self.proxies.copied(statement, access.operand, access.writes, size)
+                continue
             if not race and not tracks:
                 continue
             level = strength(statement.form) if role == Role.ATOMIC else 0
@@ -556,7 +590,7 @@ class Instrumentation:
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
             if fills or (race and completes == "bulk_group"):
                 low.emit(BulkReport(not access.writes, size.kind, guard.kind), guard, size, found)
-        if completes == "mbarrier" and (self.races or self.bulk):
+        if completes == "mbarrier" and (self.races or self.bulk) and self.proxies is None:
             self._report_access(statement, 8, statement.operand("mbar"))
         copy.move(low, statement)
 

@@ -29,7 +29,7 @@ from .hand_over import Write
 from .origins import Origins
 from .updates import Updates
 
-__all__ = ["Copier", "Reporter", "collected"]
+__all__ = ["WAIT", "WAIT_GROUP", "Copier", "Reporter", "at", "collected"]
 
 collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
 """Where findings go instead of being raised."""
@@ -43,11 +43,11 @@ class Copier(NamedTuple):
 
 
 _TENSOR = AddressRange("tensor memory", 0, 0, 0, 0)
-_WAIT = {
+WAIT = {
     False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
     True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
 }
-_WAIT_GROUP = (
+WAIT_GROUP = (
     "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group{}`; then a barrier if it is another one"
 )
 
@@ -93,16 +93,16 @@ class Reporter:
             kind = "cas"
         if kind not in self.kinds:
             return
-        guarded, address = self._range(state, host)
-        lines = [self._line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
+        guarded, address = self.range_of(state, host)
+        lines = [self.line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        warp, memory = thread[0], self._memory(Scene(state, *thread, pc), guarded, address)
-        mine = self._access(state, place, block_of(state), thread)
+        warp, memory = thread[0], self.memory_of(Scene(state, *thread, pc), guarded, address)
+        mine = self.access_of(state, place, block_of(state), thread)
         if kind == "init":
             self.findings.append(self._unwritten_memory(mine, memory, copier))
             return
-        theirs = self._access(state, before, index_in(self.launch.config.grid, other[0]), other[1:])
+        theirs = self.access_of(state, before, index_in(self.launch.config.grid, other[0]), other[1:])
         one_thread = (mine.block, mine.thread) == (theirs.block, theirs.thread)
         if word < PENDING and one_thread:  # the word names one of several lanes
             theirs = replace(theirs, thread=self._index((warp, _other_lane(state, *thread))))
@@ -111,23 +111,29 @@ class Reporter:
         one = one and word >> EPOCH_SHIFT == self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
         race = replace(self._race(state, mine, theirs, memory, sides, one), kind=kind)
         if word >= PENDING and mine.block == theirs.block:
-            race = replace(race, hint=_WAIT_GROUP.format(".read(0)" if reason != Reason.WRITER else "(0)"))
+            race = replace(race, hint=WAIT_GROUP.format(".read(0)" if reason != Reason.WRITER else "(0)"))
         self.findings.append(race)
+
+    def add(self, place: int, finding: Finding, *key: Any) -> None:
+        """Record a finding at a statement, unless it is one that is known."""
+        self._places.add(place)
+        if finding.kind in self.kinds and self._is_new(*key):
+            self.findings.append(finding)
 
     def old_value(
         self, state: BlockState, pc: int, reader: tuple[int, int, int], missed: Write, host: int
     ) -> None:
         """A thread may read what was there before a write that it counts on."""
         place, code = state.code.statement_at(pc), state.code
-        guarded, address = self._range(state, host)
-        lines = [self._line(state, n) for n in sorted((place, missed.statement))]
+        guarded, address = self.range_of(state, host)
+        lines = [self.line(state, n) for n in sorted((place, missed.statement))]
         if "order" not in self.kinds or not self._is_new("order", guarded and guarded.name, *lines):
             return
         sides = []
         for (block, *who), statement in ((reader, place), (missed.who, missed.statement)):
-            sides.append(self._access(state, statement, index_in(self.launch.config.grid, block), (who[0], who[1])))
+            sides.append(self.access_of(state, statement, index_in(self.launch.config.grid, block), (who[0], who[1])))
         mine, theirs = sides
-        memory = self._memory(Scene(state, *reader[1:], pc), guarded, address)
+        memory = self.memory_of(Scene(state, *reader[1:], pc), guarded, address)
         store: Any = code.graph.statements[missed.statement]
         message = (
             f"{mine.verb} from {memory.element} in {memory.space} memory by thread {mine.thread} of block "
@@ -137,7 +143,7 @@ class Reporter:
         hint = _order_hint(mine, theirs, missed.who[1] == reader[1])
         self.findings.append(Finding("order", message, mine, theirs, *memory, hint))
 
-    def _memory(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:
+    def memory_of(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:
         if guarded is _TENSOR:
             lane, column = address >> 16, address & 0xFFFF
             return _Memory(_TENSOR.name, f"lane {lane}, column {column} of tensor memory", "tensor")
@@ -151,14 +157,14 @@ class Reporter:
         return new
 
     def _unwritten_memory(self, mine: Access, memory: _Memory, copier: Copier | None) -> Finding:
-        what = f"{mine.verb} {'from' if mine.verb == 'bulk copy' else _at(mine.verb)} {memory.element}"
+        what = f"{mine.verb} {'from' if mine.verb == 'bulk copy' else at(mine.verb)} {memory.element}"
         if copier is None:
             message = f"{what}, which nobody has written"
             shared = ", then `ptx.bar.sync(0)`" if memory.space == "shared" else ""
             hint = f"write {memory.name} before it is read{shared}"
         else:
             message = f"{what}, whose copy by thread {self._index(copier.thread)} is not known to be complete"
-            hint = _WAIT[copier.bulk]
+            hint = WAIT[copier.bulk]
         return Finding("init", message, mine, None, *memory, hint)
 
     def _race(
@@ -172,7 +178,7 @@ class Reporter:
             )
         elif one:
             message = (
-                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {_at(mine.verb)} "
+                f"race: threads {theirs.thread} and {mine.thread} of one warp {mine.verb} {at(mine.verb)} "
                 f"{memory.element} in {memory.space} memory with one instruction; which value stays is not known"
             )
         else:
@@ -203,19 +209,19 @@ class Reporter:
         if self.origins is None or self.origins.code is not state.code:
             self.origins = Origins(state.code, self.deferred)
         origin = self.origins.of(register, use, (state.block, *thread))
-        line = self._line(state, origin.place)
+        line = self.line(state, origin.place)
         used = None
-        if line != self._line(state, use):
-            used = self._access(state, use, block_of(state), thread)
-        access = self._access(state, origin.place, block_of(state), thread)
+        if line != self.line(state, use):
+            used = self.access_of(state, use, block_of(state), thread)
+        access = self.access_of(state, origin.place, block_of(state), thread)
         if origin.host is None:
             if self._is_new("init", origin.register, line):
                 self._note_register(replace(access, verb="read"), origin.register, used)
             return
-        guarded, address = self._range(state, origin.host)
+        guarded, address = self.range_of(state, origin.host)
         if not self._is_new("init", guarded and guarded.name, line):
             return
-        memory = self._memory(Scene(state, *thread, pc), guarded, address)
+        memory = self.memory_of(Scene(state, *thread, pc), guarded, address)
         self.findings.append(replace(self._unwritten_memory(access, memory, self.copier(origin.host)), use=used))
 
     def _note_register(self, access: Access, register: str, used: Access | None) -> None:
@@ -245,13 +251,13 @@ class Reporter:
     # Names
 
     @staticmethod
-    def _line(state: BlockState, place: int) -> Any:
+    def line(state: BlockState, place: int) -> Any:
         """The line that a statement comes from, the same for all iterations of an unrolled loop."""
         statements = state.code.graph.statements
         statement = statements[place] if place < len(statements) else None
         return statement and (statement.loc or statement.line)
 
-    def _range(self, state: BlockState, host: int) -> tuple[AddressRange | None, int]:
+    def range_of(self, state: BlockState, host: int) -> tuple[AddressRange | None, int]:
         """The array that a host address lies in, and the address as the kernel has it."""
         launch = self.launch
         for one in self.states or (state,):
@@ -290,7 +296,7 @@ class Reporter:
     def _index(self, thread: tuple[int, int]) -> Index:
         return index_in(self.launch.config.block, thread[0] * LANES + thread[1])
 
-    def _access(self, state: BlockState, place: int, block: Index, thread: tuple[int, int]) -> Access:
+    def access_of(self, state: BlockState, place: int, block: Index, thread: tuple[int, int]) -> Access:
         statements = state.code.graph.statements
         statement: Any = statements[place] if place < len(statements) else None
         index = self._index(thread)
@@ -339,6 +345,10 @@ def _order_hint(mine: Access, theirs: Access, one_warp: bool) -> str:
 
 
 def _verb(form: Form) -> str:
+    if form.effects.completes == "wgmma_group":
+        return "wgmma"
+    if any(access.kind == "mbarrier" for access in form.effects.accesses) and not bulk_accesses(form):
+        return "mbarrier operation"
     if bulk := bulk_accesses(form):
         return "bulk reduction" if bulk[0].reads else "bulk copy"
     if reads_cells(form):
@@ -352,5 +362,5 @@ def _verb(form: Form) -> str:
     return f"volatile {verb}" if form.effects.order == "volatile" else f"relaxed {verb}"
 
 
-def _at(verb: str) -> str:
+def at(verb: str) -> str:
     return "from" if verb.endswith("load") else "to" if verb.endswith(("store", "copy")) else "on"

@@ -16,8 +16,9 @@ from typing import Any
 from ...errors import EmulationError
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
+from ..machine.proxy_shadow import ASYNC
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP_SHIFT,
+    EPOCH_SHIFT, LANE, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP, WARP_SHIFT,
     WHOLE_WARP, Plane, Reason, Shadow,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
@@ -28,6 +29,7 @@ from .instrumentation import Checks
 from .findings import Finding
 from .overruns import Overruns, finish
 from .proofs import proven
+from .proxy_report import PROXY_REASONS, ProxyReporter
 from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
 from .synchronisation import Synchronisation
@@ -71,7 +73,7 @@ def checks_with(memory: ShadowMemory) -> Checks:
     """The checks that a launch asks for, less what is proven of it."""
     launch, overlap = memory.launch, memory.overlap
     tools, found = launch.config.sanitize or frozenset(), proven(launch, overlap)
-    race = not tools.isdisjoint(("race", "order", "cas"))
+    race = not tools.isdisjoint(("race", "order", "cas")) or (memory.init and memory.proxies)
     return Checks(race, memory.init, overlap, memory.has_unwritten, "order" in tools, "cas" in tools, found)
 
 
@@ -88,6 +90,7 @@ class Sanitizer(Tool):
         self.reporter = Reporter(launch, memory, tools)
         self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks)
         self.overruns = Overruns(self.reporter)
+        self.proxies = ProxyReporter(self.reporter)
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 
@@ -182,6 +185,14 @@ class Sanitizer(Tool):
             self._clear(state, Plane.WRITER)
             self._limit(state, pc)
             return
+        if reason == Reason.REGISTERS:
+            self.proxies.note_register(state, pc, (warp, lane), word)
+            self._patch(state, pc, SUPPRESSED)
+            return
+        if reason in PROXY_REASONS or PENDING > word >= ASYNC:
+            self._by_proxy(state, (warp, lane), reason, word)
+            self._limit(state, pc)
+            return
         other = memory.thread_of(word)
         if word >= PENDING:
             pending = self.synchronisation.copies.pending_at(memory.get(state, Shadow.HOST))
@@ -196,6 +207,17 @@ class Sanitizer(Tool):
             self.reporter.note(state, pc, (warp, lane), reason, word, other, memory.get(state, Shadow.HOST))
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, pc)
+
+    def _by_proxy(self, state: BlockState, thread: Thread, reason: int, word: int) -> None:
+        """Accesses of different proxies, or one by the async proxy that is not known to be complete."""
+        memory, pc, host = self.memory, state.get(Block.FAULT_PC, "Q"), self.memory.get(state, Shadow.HOST)
+        other = memory.block_of(state), (word & WARP) >> WARP_SHIFT, word & LANE
+        if not self.synchronisation.orders.given_up(state):
+            self.proxies.note(state, pc, thread, reason, word, other, host)
+        if reason == Reason.UNFENCED_MBARRIER:
+            ctypes.memmove(memory.get(state, Shadow.WORD_ADDRESS), bytes(8), 8)
+        elif reason != Reason.MISALIGNED:
+            self._clear(state, _PLANES.get(reason, Plane.WRITER))
 
     def _ordered(
         self, state: BlockState, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]

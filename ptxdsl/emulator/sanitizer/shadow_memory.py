@@ -17,6 +17,7 @@ from ...launch import Buffer, TracksWrites, buffers_of
 from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
+from ..machine.proxy_shadow import ProxyShadow
 from ..machine.shadow import (
     BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
     Kind, MbarrierOrder, Plane, Shadow, WarpClock, WarpOrder, Region as Description,
@@ -82,7 +83,7 @@ class ShadowMemory:
 
     def __init__(self, launch: LaunchState, init: bool) -> None:
         self.launch, self.init = launch, init
-        self.granule, copies, self.orders = granularity(launch.spaces)
+        self.granule, copies, self.orders, self.uses_proxies, self.proxies = granularity(launch.spaces)
         self.copies = copies if init else 0
         self.arrays: list[tuple[np.ndarray[Any, Any], int]] = []
         self.kept: list[Any] = []
@@ -148,6 +149,7 @@ class ShadowMemory:
         """Return them; the first thread's numbers are behind these."""
         for mine, theirs in ((self.store.counter, first.store.counter), (self.store.tickets, first.store.tickets)):
             theirs[0] = max(int(mine[0]), int(theirs[0]))
+        self._clear_proxies()
         self.store.give(self.arrays)
         self.store.return_states(self.states)
 
@@ -168,7 +170,7 @@ class ShadowMemory:
     @property
     def can_be_kept(self) -> bool:
         """Whether its words hold nothing but accesses, and are of numpy's arrays."""
-        return not (self.marked or self.copied or self.copies or self.exhausted())
+        return not (self.marked or self.copied or self.copies or self.proxies or self.exhausted())
 
     # Global memory
 
@@ -263,12 +265,19 @@ class ShadowMemory:
                 if isinstance(marked, Marked):
                     np.copyto(marked.words, 0, where=marked.words >= PENDING)
         elif not self.marked:
+            self._clear_proxies()
             self.store.give(self.arrays)
             self._given = [(weakref.ref(array), planes) for array, planes in self.arrays]
         self.arrays = []
         if not keeps:
             self.store.return_states(self.states)
         self.store.lock.release()
+
+    def _clear_proxies(self) -> None:
+        """Clear the words of shared memory, which may be of accesses by the async proxy: those are of no epoch."""
+        for region in itertools.chain.from_iterable(self.private.values()) if self.proxies else ():
+            if region.kind == Kind.SHARED:
+                ctypes.memset(region.words, 0, Plane.COPY * region.stride)
 
     # Blocks
 
@@ -291,6 +300,7 @@ class ShadowMemory:
             *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders(state)),
             *self._graph(state),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
+            *self._proxies(private[0] if shared else None),
         ):
             _WORD.pack_into(memory.view, offset, value)
         regions = [*self.regions, *private]
@@ -340,6 +350,23 @@ class ShadowMemory:
         return [
             (Shadow.TICKET_COUNTER, self.store.tickets.ctypes.data), (Shadow.COPY_CLOCKS, rows.ctypes.data),
             (Shadow.COPY_BYTES, rows[0].nbytes), (Shadow.COPY_WARPS, state.count),
+        ]
+
+    def _proxies(self, shared: Region | None) -> list[tuple[int, int]]:
+        """The fields of a shadow state by which accesses by the async proxy are followed."""
+        if not self.uses_proxies:
+            return []
+        rows = np.zeros(ProxyShadow.nbytes + 64, np.uint8)
+        self.kept.append(rows)
+        address = int(rows.ctypes.data)
+        proxies = (Shadow.PROXIES, address + -address % 64)
+        if shared is None or not self.proxies:
+            return [proxies]
+        return [
+            proxies, (Shadow.SHARED_ORIGIN, self._origin(shared)),
+            (Shadow.SHARED_STRIDE, shared.stride), (Shadow.SHARED_LOW, shared.low),
+            (Shadow.SHARED_SIZE, shared.nbytes), (Shadow.SHARED_WORDS, shared.words),
+            (Shadow.SHARED_CLEARED, Plane.COPY * shared.stride), *routines(proxies=True).items(),
         ]
 
     def _link(self, entry: int, region: Region) -> None:

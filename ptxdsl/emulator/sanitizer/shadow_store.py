@@ -12,6 +12,7 @@ from ..codegen.library import library
 from ..instructions.instrumentation import (
     BarrierFollowing, MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
 )
+from ..instructions.proxy_checks import ProxyJudgement, ProxyObservation, ProxySettlement
 from ..machine.allocation import allocate
 from ..machine.once import once
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
@@ -25,13 +26,17 @@ _ROUTINES = {
     Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup(),
     Shadow.MEET: BarrierFollowing(), Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
 }
+_OF_PROXIES = {
+    Shadow.OBSERVE: ProxyObservation(), Shadow.SETTLED: ProxySettlement(), Shadow.JUDGE: ProxyJudgement(),
+}
 
 
 @functools.cache
-def routines() -> dict[int, int]:
+def routines(proxies: bool = False) -> dict[int, int]:
     """The addresses of the functions that checks call, by their fields of a shadow state."""
-    found = library().need(list(_ROUTINES.values()))
-    return {field: found[key] for field, key in _ROUTINES.items()}
+    wanted = _OF_PROXIES if proxies else _ROUTINES
+    found = library().need(list(wanted.values()))
+    return {field: found[key] for field, key in wanted.items()}
 
 
 class ShadowState:

@@ -122,11 +122,13 @@ class Synchronisation:
 
     def event(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int], reason: int) -> None:
         """Lanes of a warp are about to execute, or have executed, an instruction that orders threads."""
-        self.orders.give_up(state, block)
         pc = state.get(Block.FAULT_PC, "Q")
         place = state.code.statement_at(pc)
         statement = state.code.graph.statements[place]
         assert isinstance(statement, Instruction)
+        effects = statement.form.effects
+        if "bulk_group" not in (effects.completes, effects.commits, effects.waits):  # which order no threads
+            self.orders.give_up(state, block)
         event = _Event(state, state.code, pc, place, block, *self.clocks.of_warp(state, warp), None, None)
         if reason == Reason.SYNC_ACCESS:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))

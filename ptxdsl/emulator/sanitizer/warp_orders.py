@@ -59,6 +59,10 @@ class WarpOrders:
             )
         return memory.get(state, Shadow.ORDERS) if code.notes[WarpOrders] else 0
 
+    def given_up(self, state: BlockState) -> bool:
+        """Whether Python follows the order of a block's threads alone."""
+        return self.memory.get(state, Shadow.GIVEN_UP) == self.memory.get(state, Shadow.BASE)
+
     @staticmethod
     def _rows(address: int, kind: np.dtype[Any], count: int) -> np.ndarray[Any, Any]:
         return np.frombuffer(ctypes.string_at(address, count * kind.itemsize), kind)

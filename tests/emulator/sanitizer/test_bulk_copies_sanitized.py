@@ -15,6 +15,7 @@ from ptxdsl.errors import EmulationError, RaceError, UninitializedError
 
 BOTH = frozenset(("race", "init"))
 IN_ORDER = "bar.sync 0;\n"
+SYNC = "fence.proxy.async.shared::cta; bar.sync 0;\n"
 FETCH_ALL = f"{EXPECT}@%p0 {FETCH} [%r10], [%rd0], %r12, [%r11];\n"
 
 
@@ -61,14 +62,15 @@ def test_a_read_before_the_copy_is_complete(cluster: int | None) -> None:
 
 
 def test_a_source_that_nobody_has_written() -> None:
-    error = found(f"setp.lt.u32 %p9, %r2, 32; @%p9 bra HALF; bra OVER; HALF: {WRITE} OVER: bar.sync 0; @%p0 {STORES}",
+    error = found(f"setp.lt.u32 %p9, %r2, 32; @%p9 bra HALF; bra OVER; HALF: {WRITE} OVER: {SYNC} @%p0 {STORES}",
                   UninitializedError)
     assert error.message.splitlines()[0] == "bulk copy from tile[128], which nobody has written"
     assert error.instruction == f"@%p0 {STORES}".rstrip(";")
 
 
 def test_races_with_plain_accesses() -> None:
-    store = found(WRITE + "bar.sync 0;" + WRITE + f"@%p0 {STORES.replace('%r12', '256')}", RaceError)
+    fenced = f"fence.proxy.async.shared::cta; @%p0 {STORES.replace('%r12', '256')}"
+    store = found(WRITE + SYNC + WRITE + fenced, RaceError)
     assert store.message.splitlines()[0].startswith("race on tile[")
     assert "bulk copy by thread (0, 0, 0)" in store.message
     assert "store by thread" in store.message
@@ -94,8 +96,8 @@ def test_races_in_global_memory() -> None:
 def test_lanes_that_copy_to_one_place() -> None:
     error = found(f"{FETCH_ALL.replace('@%p0 cp', 'cp').replace('%r12', '64')}{WAIT}", RaceError, block=32)
     assert error.message.splitlines()[0] == (
-        "race: threads (0, 0, 0) and (1, 0, 0) of one warp bulk copy to tile[0] in shared memory with one "
-        "instruction; which value stays is not known"
+        "race on tile[0] in shared memory: bulk copy by thread (1, 0, 0) and bulk copy by thread (0, 0, 0) "
+        "of block (0, 0, 0) are not ordered"
     )
 
 
@@ -122,7 +124,6 @@ def test_what_another_block_sends(waits: bool) -> None:
         run(module(body), 2, 32, 2, x=x, out=out, n=np.uint32(256), sanitize=BOTH)
 
 
-SYNC = "bar.sync 0;\n"
 HALVES = """
 @%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 128;
 @%p0 cp.async.bulk.commit_group;

@@ -93,6 +93,7 @@ _STORED = """.version 8.6
     mov.u32 %t, box;
     add.u32 %t, %t, %word;
     st.shared.v4.b32 [%t], {{%word, %word, %word, %word}};
+    fence.proxy.async.shared::cta;
     {barrier}
     mov.u32 %t, %tid.x;
     setp.eq.u32 %first, %t, 0;

@@ -14,6 +14,7 @@ from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
 from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Status, Warp
+from ...machine.proxy_shadow import ProxyShadow
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, SYNC_RECORD_OF_ONE, TICKET_SHIFT, Reason, Shadow,
     SyncRecord, WarpClock, WarpOrder,
@@ -94,6 +95,8 @@ def begin(h: Handler, _: EpochBegin) -> None:
             ones, rows = ir.Constant(byte, 255), shadow.get(Shadow.COPY_CLOCKS, pointer)
             size = h.ir.mul(shadow.get(Shadow.COPY_BYTES), shadow.get(Shadow.COPY_WARPS))
             h.call("llvm.memset.p0.i64", ir.VoidType(), rows, ones, size, ir.Constant(i1, 0))
+        with h.ir.if_then(h.nonzero(shadow.get(Shadow.PROXIES))):
+            _clear_shared(h, shadow)
         base = shadow.begin_epoch()
         for offset in (Shadow.BASE, Shadow.WINDOW):
             h.store(base, shadow.block, offset)
@@ -106,6 +109,15 @@ def begin(h: Handler, _: EpochBegin) -> None:
     h.store(h.i64(0), shadow.warp, WarpClock.BARRIERS)
     h.store(h.i64(0), shadow.warp, WarpClock.CLUSTER_FLOOR)
     h.next()
+
+
+def _clear_shared(h: Handler, shadow: ShadowState) -> None:
+    """Words of accesses by the async proxy are of no epoch: they say nothing of the block that they are of."""
+    for start, size in (
+        (shadow.get(Shadow.SHARED_WORDS, pointer), shadow.get(Shadow.SHARED_CLEARED)),
+        (shadow.get(Shadow.PROXIES, pointer), h.i64(ProxyShadow.SEEN)),
+    ):
+        h.call("llvm.memset.p0.i64", ir.VoidType(), start, ir.Constant(byte, 0), size, ir.Constant(i1, 0))
 
 
 def scatter_words(h: Handler, words: Any, places: Any, chosen: Any) -> None:

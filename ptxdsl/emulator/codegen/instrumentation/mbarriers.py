@@ -23,9 +23,10 @@ from ..access import Access
 from ..registry import builds, emits
 from .epochs import ShadowState, leave
 
-__all__ = ["ARRIVE", "PRECEDE", "Row", "Rows"]
+__all__ = ["ARRIVE", "PRECEDE", "SETTLED", "Row", "Rows"]
 
 ARRIVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64])
+SETTLED = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32])
 PRECEDE = ir.FunctionType(i1, [pointer, pointer, pointer, pointer, i64, i64, i32])
 Row = lanes_of(i64)
 _WHOLE = 0xFFFFFFFF << EPOCH_SHIFT | WARP
@@ -330,11 +331,24 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
         inside = h.ir.and_(h.ir.trunc(inside, i1), h.ir.icmp_unsigned("<", word, tile_floor))
         return h.ir.and_(h.ir.and_(single, same), inside)
 
+    def by_proxy(word: Any, epoch: Any) -> None:
+        """An access by the async proxy: whether it is complete."""
+        known = h.nonzero(shadow.get(Shadow.PROXIES))
+
+        def settled() -> Any:
+            function = h.ir.bitcast(shadow.get(Shadow.SETTLED, pointer), SETTLED.as_pointer())
+            return h.ir.call(function, [h.rec, h.warp, h.block, word, mask])
+
+        h.branch_unless(h.asked_if(known, settled), lambda: rows.end(False))
+        h.ir.store(epoch, last)
+
     def one(at: Any) -> None:
         word = h.load(words, h.ir.shl(at, h.i64(3)), i64)
         epoch = h.ir.and_(word, h.i64(_WHOLE))
         todo = h.ir.and_(h.nonzero(word), h.ir.icmp_unsigned("!=", epoch, h.ir.load(last)))
-        with h.ir.if_then(todo):
+        with h.ir.if_then(h.ir.and_(todo, h.ir.icmp_signed("<", word, h.i64(0))), likely=False):
+            by_proxy(word, epoch)
+        with h.ir.if_then(h.ir.and_(todo, h.ir.icmp_signed(">=", word, h.i64(0)))):
             block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
             same = h.ir.or_(h.nonzero(private), h.ir.icmp_unsigned("==", block, number))
             h.branch_unless(same, lambda: rows.end(False))

@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from ...instructions.instrumentation import ShadowInspection
 from ...machine.layout import LANES, Block, Status
+from ...machine.proxy_shadow import ASYNC
 from ...machine.shadow import (
     CHANGED, CHECK_FLAGS, EPOCH_SHIFT, LANE, LAST_STATEMENT, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES,
     STATEMENT_SHIFT, STORED, STRENGTH, STRENGTH_SHIFT, SUPPRESSED, TICKET_SHIFT, UNWRITTEN, UPDATED, WARP, WARP_SHIFT,
@@ -282,7 +283,7 @@ class _Inspect:
     def same_warp(self, word: Any) -> Any:
         h, shadow = self.h, self.shadow
         block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
-        agree = h.zero(h.ir.and_(h.ir.xor(word, self.mine), h.i64(WARP)))
+        agree = h.zero(h.ir.and_(h.ir.xor(word, self.mine), h.i64(ASYNC | WARP)))  # a word of the async proxy has none
         return h.ir.and_(agree, h.ir.icmp_unsigned("==", block, shadow.get(Shadow.BLOCK, i32)))
 
     def same_cluster(self, block: Any) -> Any:

@@ -1,0 +1,5 @@
+"""What the sanitizer inserts about the async proxy."""
+
+from . import checks, events, hazards, orders
+
+__all__ = ["checks", "events", "hazards", "orders"]

@@ -1,0 +1,254 @@
+"""Handlers that follow what completes accesses by the async proxy, who sees that, and fences between proxies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from ...instructions.proxy_checks import ProxyFence, ProxyGroup, ProxyMbarrier, ProxyObject, ProxyObservation
+from ...machine.layout import LANES, Mbarrier, Status
+from ...machine.proxy_shadow import (
+    ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, RING, FenceEvent, Kinds, ProxyShadow,
+)
+from ...machine.shadow import LANE, MBARRIERS, WARP_SHIFT, Action, Reason, Shadow, WarpClock, WarpOrder
+from ..access import Access
+from ..atomics import element_at, place_at, spill
+from ..data import guard_mask
+from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
+from ..instrumentation.epochs import ShadowState
+from ..registry import builds, emits
+from .orders import Orders
+
+__all__ = ["OBSERVE", "leave"]
+
+OBSERVE = ir.FunctionType(i64, [pointer, pointer, pointer, i32, i64, i64])
+_STATEMENT = 0xFFFF0000
+
+
+def leave(h: Handler, shadow: ShadowState, reason: Any, word: Any, places: tuple[Any, Any], lane: Any) -> None:
+    """Leave an access to Python: its shadow word and the word's address, the host address; it is checked once more."""
+    for value, offset in (
+        (word, Shadow.WORD), (places[0], Shadow.WORD_ADDRESS), (places[1], Shadow.HOST), (lane, Shadow.LANE),
+        (shadow.get(Shadow.SHARED_STRIDE), Shadow.STRIDE),
+    ):
+        h.store(value, shadow.block, offset)
+    h.store(h.i32(reason) if isinstance(reason, int) else reason, shadow.block, Shadow.REASON)
+
+
+def _observe(h: Handler, shadow: ShadowState, mask: Any, host: Any, place: Any) -> Any:
+    function = h.ir.bitcast(shadow.get(Shadow.OBSERVE, pointer), OBSERVE.as_pointer())
+    return h.ir.call(function, [h.rec, h.warp, h.block, mask, host, place])
+
+
+@emits(ProxyMbarrier, slow_path=True)
+def proxy_mbarrier(h: Handler, op: ProxyMbarrier) -> None:
+    access = Access(h, op.address, None, 8, True)
+    mask = guard_mask(h, op.guard, True)
+    statement = h.field()
+    h.skip_unless_any(mask)
+    hosts = access.hosts(mask)
+    shadow = ShadowState(h)
+    place = h.ir.or_(h.ir.zext(statement, i64), h.i64(op.action))
+    first = h.ir.extract_element(hosts, h.first_lane(mask))
+    differs = h.ir.and_(mask, h.mask(h.ir.icmp_unsigned("!=", hosts, h.splat(first))))
+    with h.ir.if_else(h.zero(differs)) as (one, several):
+        with one:
+            _observe(h, shadow, mask, first, place)
+        with several:
+            places = spill(h, hosts)
+            h.for_each_lane(mask, lambda lane: _observe(
+                h, shadow, h.ir.shl(h.i32(1), lane), element_at(h, places, lane, i64), place
+            ))
+    h.next()
+
+
+@builds(ProxyObservation)
+def observation(module: ir.Module, name: str, _: ProxyObservation) -> None:
+    """Follow what lanes do to the mbarrier at a host address; its number, or one too large where there is no room."""
+    h = Handler(module, name, result=OBSERVE)
+    mask, host, place = h.function.args[3:]
+    orders = Orders(h, ShadowState(h))
+    number = _number(h, orders, host)
+    word = h.load(h.ir.inttoptr(host, pointer), 0, i64)
+    parity = h.ir.trunc(h.ir.and_(h.ir.lshr(word, h.i64(Mbarrier.PARITY)), h.i64(1)), i32)
+
+    def does(action: int) -> Any:
+        return h.nonzero(h.ir.and_(place, h.i64(action)))
+
+    def advance() -> None:
+        generation = orders.get(ProxyShadow.GENERATIONS, number, i32)
+        row = h.ir.mul(_ring(h, number, h.ir.zext(generation, i64)), h.i64(LANES))
+        seen = h.ir.add(h.ir.shl(row, h.i64(3)), h.i64(ProxyShadow.SEEN))
+        h.store(ir.Constant(lanes_of(i64), None), orders.proxies, seen, 8)
+        orders.put(h.ir.add(generation, h.i32(1)), ProxyShadow.GENERATIONS, number)
+
+    with h.ir.if_then(does(Action.INITIALISES)):
+        advance()
+        orders.put(h.i32(0), ProxyShadow.PARITIES, number)
+        lane = h.ir.zext(h.first_lane(mask), i64)
+        mine = h.ir.or_(orders.shadow.clock(WarpClock.EPOCH), h.ir.and_(place, h.i64(_STATEMENT)))
+        orders.put(h.ir.or_(mine, lane), ProxyShadow.INITIALISERS, number)
+        h.ir.ret(number)
+        h.ir.position_at_end(h.block_named("unreachable"))
+    with h.ir.if_then(h.ir.icmp_unsigned("!=", orders.get(ProxyShadow.PARITIES, number, i32), parity)):
+        advance()
+        orders.put(parity, ProxyShadow.PARITIES, number)
+    generation = h.ir.zext(orders.get(ProxyShadow.GENERATIONS, number, i32), i64)
+    with h.ir.if_then(h.ir.and_(does(Action.WAITS), h.nonzero(generation))):
+        row = h.ir.mul(_ring(h, number, h.ir.sub(generation, h.i64(1))), h.i64(LANES))
+        mine = h.ir.add(row, orders.shadow.number)
+        before = h.ir.icmp_unsigned(">=", orders.get(ProxyShadow.SEEN, mine), orders.shadow.get(Shadow.BASE))
+        with h.ir.if_else(before) as (again, anew):
+            with again:
+                by = orders.get(ProxyShadow.SEEN_BY, mine, i32)
+                orders.put(h.ir.or_(by, mask), ProxyShadow.SEEN_BY, mine)
+            with anew:
+                orders.put(orders.shadow.clock(WarpClock.EPOCH), ProxyShadow.SEEN, mine)
+                orders.put(mask, ProxyShadow.SEEN_BY, mine)
+    h.ir.ret(number)
+
+
+def _ring(h: Handler, number: Any, generation: Any) -> Any:
+    return h.ir.add(h.ir.mul(number, h.i64(RING)), h.ir.and_(generation, h.i64(RING - 1)))
+
+
+def _number(h: Handler, orders: Orders, host: Any) -> Any:
+    """The number of an mbarrier, which it is given where it has none; the routine ends where there is none left."""
+    first = h.ir.lshr(host, h.i64(3))
+    found = h.alloca(i64)
+    h.ir.store(h.i64(MBARRIERS), found)
+
+    def one(tried: Any) -> Any:
+        number = h.ir.and_(h.ir.add(first, tried), h.i64(MBARRIERS - 1))
+        held = orders.get(ProxyShadow.HOSTS, number)
+        with h.ir.if_then(h.zero(held)):
+            orders.put(host, ProxyShadow.HOSTS, number)
+            orders.put(h.i32(0), ProxyShadow.GENERATIONS, number)
+            word = h.load(h.ir.inttoptr(host, pointer), 0, i64)
+            parity = h.ir.trunc(h.ir.and_(h.ir.lshr(word, h.i64(Mbarrier.PARITY)), h.i64(1)), i32)
+            orders.put(parity, ProxyShadow.PARITIES, number)
+        mine = h.ir.or_(h.zero(held), h.ir.icmp_unsigned("==", held, host))
+        with h.ir.if_then(mine):
+            h.ir.store(number, found)
+        return h.ir.add(tried, h.i64(1))
+
+    def goes_on(tried: Any) -> Any:
+        missing = h.ir.icmp_unsigned("==", h.ir.load(found), h.i64(MBARRIERS))
+        return h.ir.and_(missing, h.ir.icmp_unsigned("<", tried, h.i64(MBARRIERS)))
+
+    h.loop(h.i64(0), goes_on, one)
+    number = h.ir.load(found)
+    h.branch_unless(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS)), lambda: h.ir.ret(number))
+    return number
+
+
+@emits(ProxyObject, slow_path=True)
+def proxy_object(h: Handler, op: ProxyObject) -> None:
+    access = Access(h, op.address, None, 8, True)
+    mask = guard_mask(h, op.guard, True)
+    objects = h.slot()
+    h.skip_unless_any(mask)
+    hosts = access.hosts(mask)
+    orders = Orders(h, ShadowState(h))
+    places = spill(h, hosts)
+
+    def one(lane: Any) -> None:
+        host, bit = element_at(h, places, lane, i64), h.ir.shl(h.i32(1), lane)
+        number = _observe(h, orders.shadow, bit, host, h.i64(0))
+        at = place_at(h, objects, lane, i64)
+        h.ir.store(h.i64(0), at, align=8)
+        with h.ir.if_then(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS))):
+            generation = h.ir.zext(orders.get(ProxyShadow.GENERATIONS, number, i32), i64)
+            word = h.ir.or_(h.ir.shl(number, h.i64(OBJECT_SHIFT)), h.ir.shl(generation, h.i64(GENERATION_SHIFT)))
+            h.ir.store(h.ir.or_(word, h.i64(ASYNC)), at, align=8)
+            initialiser = orders.get(ProxyShadow.INITIALISERS, number)
+            with h.ir.if_then(h.nonzero(initialiser), likely=False):
+                _demand_fenced(h, orders, number, initialiser, host, lane)
+
+    h.for_each_lane(mask, one)
+    h.next()
+
+
+def _demand_fenced(h: Handler, orders: Orders, number: Any, word: Any, host: Any, lane: Any) -> None:
+    """Leave where neither a fence nor a barrier stands between an mbarrier's initialisation and a copy."""
+    who = orders.now(h.ir.shl(h.i32(1), lane))
+    fenced = h.nonzero(orders.fenced(word, who, Kinds.SHARED | Kinds.MBARRIER))
+    own = h.ir.icmp_unsigned("==", h.ir.lshr(h.ir.and_(word, h.i64(0x3FF)), h.i64(WARP_SHIFT)), orders.shadow.number)
+    same = h.ir.icmp_unsigned("==", h.ir.trunc(h.ir.and_(word, h.i64(LANE)), i32), lane)
+    program = h.ir.and_(h.ir.and_(own, same), h.ir.icmp_unsigned(">=", word, who.warp_floor))
+    good = h.ir.or_(fenced, h.ir.and_(orders.before(word, who), h.ir.not_(program)))
+
+    def away() -> None:
+        place = h.ir.add(h.ir.ptrtoint(orders.proxies, i64), h.ir.shl(number, h.i64(3)))
+        place = h.ir.add(place, h.i64(ProxyShadow.INITIALISERS))
+        leave(h, orders.shadow, Reason.UNFENCED_MBARRIER, word, (place, host), lane)
+        _stop(h)
+
+    h.branch_unless(good, away)
+    orders.put(h.i64(0), ProxyShadow.INITIALISERS, number)
+
+
+def _stop(h: Handler) -> None:
+    h.stop(Status.CALLBACK)
+    h.ir.ret_void()
+
+
+@emits(ProxyGroup)
+def proxy_group(h: Handler, op: ProxyGroup) -> None:
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    orders = Orders(h, ShadowState(h))
+    warp = orders.shadow.number
+    if op.of_thread:
+        h.for_each_lane(mask, lambda lane: _group(h, orders, op, h.ir.add(
+            h.ir.shl(warp, h.i64(WARP_SHIFT)), h.ir.zext(lane, i64)
+        )))
+    else:
+        _group(h, orders, op, warp)
+    h.next()
+
+
+def _group(h: Handler, orders: Orders, op: ProxyGroup, of: Any) -> None:
+    names = ("THREAD_COMMITTED", "THREAD_WAITED", "THREAD_SEEN") if op.of_thread else (
+        "COMMITTED", "WAITED", "GROUP_SEEN"
+    )
+    committed, waited, seen = (getattr(ProxyShadow, name) for name in names)
+    count = orders.get(committed, of, i32)
+    if op.commits:
+        orders.put(h.ir.add(count, h.i32(1)), committed, of)
+        return
+    done, before = h.ir.sub(count, h.i32(op.left)), orders.get(waited, of, i32)
+    with h.ir.if_then(h.ir.icmp_signed(">", done, before)):
+        first = h.ir.sub(done, h.i32(RING))
+        first = h.ir.select(h.ir.icmp_signed(">", first, before), first, before)
+        first, end = h.ir.zext(first, i64), h.ir.zext(done, i64)
+        epoch = orders.shadow.clock(WarpClock.EPOCH)
+        h.loop(first, lambda n: h.ir.icmp_unsigned("<", n, end), lambda n: _note(h, orders, epoch, seen, of, n))
+        orders.put(done, waited, of)
+
+
+def _note(h: Handler, orders: Orders, epoch: Any, seen: int, of: Any, generation: Any) -> Any:
+    orders.put(epoch, seen, _ring(h, of, generation))
+    return h.ir.add(generation, h.i64(1))
+
+
+@emits(ProxyFence)
+def proxy_fence(h: Handler, op: ProxyFence) -> None:
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    orders = Orders(h, ShadowState(h))
+    shadow, warp = orders.shadow, orders.shadow.number
+    number = orders.get(ProxyShadow.FENCES, warp, i32)
+    event, _ = orders.fence(warp, h.ir.zext(number, i64))
+    who = orders.now(mask)
+    copy = h.add(event, FenceEvent.ORDER)
+    h.call("llvm.memcpy.p0.p0.i64", ir.VoidType(), copy, who.order, h.i64(WarpOrder.nbytes), const(i1, 0))
+    for value, field in (
+        (shadow.clock(WarpClock.EPOCH), FenceEvent.EPOCH), (who.block_floor, FenceEvent.BLOCK_FLOOR),
+        (who.warp_floor, FenceEvent.WARP_FLOOR), (mask, FenceEvent.MASK), (h.i32(op.kinds), FenceEvent.KINDS),
+    ):
+        h.store(value, event, field)
+    orders.put(h.ir.add(number, h.i32(1)), ProxyShadow.FENCES, warp)
+    shadow.begin_epoch()
+    h.next()

@@ -1,0 +1,117 @@
+"""What the sanitizer inserts about the async proxy: what its accesses are ordered with, and who knows them to be over.
+
+See :mod:`..machine.proxy_shadow` for what is kept of them.
+"""
+
+from __future__ import annotations
+
+from .addresses import WithAddress
+from .micro_op import MicroOp, Routine
+from .operand_classes import OperandClass
+
+__all__ = [
+    "ProxyFence", "ProxyGroup", "ProxyHazard", "ProxyJudgement", "ProxyMbarrier", "ProxyNote", "ProxyObject",
+    "ProxyObservation", "ProxyProductFence", "ProxyRange", "ProxySettlement", "ProxyTile",
+]
+
+
+class ProxyMbarrier(
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="see MbarrierOperation", instrumentation=True
+):
+    """Before an operation on an mbarrier, an :class:`..machine.shadow.Action`: which phases lanes see complete."""
+
+    address: OperandClass
+    action: int
+    guard: OperandClass
+
+
+class ProxyObject(
+    WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True
+):
+    """Notes the current phase of the mbarrier that completes a copy, which must have been fenced."""
+
+    address: OperandClass
+    guard: OperandClass
+
+
+class ProxyRange(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
+    """Checks the shadow of the shared memory that copies access from host addresses on, and brings it up to date.
+
+    ``writes``, or else reads. ``of_thread``: a group of the thread completes it, else an mbarrier. ``init``: what is
+    read must have been written. ``granule`` as of ShadowCheck.
+    """
+
+    writes: bool
+    of_thread: bool
+    init: bool
+    granule: int
+    size: OperandClass
+    guard: OperandClass
+
+
+class ProxyTile(MicroOp, may_fault=True, repeatable=True, inlinable="see WarpgroupProduct", instrumentation=True):
+    """The same of a tile in shared memory that wgmma reads by a descriptor.
+
+    Of ``lines`` along its rows, as many as this warp's where it is the ``left`` one; ``pieces`` of 16 bytes in a line
+    where it is ``k``-major, else ``depth`` of them.
+    """
+
+    major: str
+    left: bool
+    lines: int
+    depth: int
+    pieces: int
+    init: bool
+    granule: int
+    descriptor: OperandClass
+    guard: OperandClass
+
+
+class ProxyGroup(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+    """Commits a group, of the warp's wgmma or of bulk copies of each thread; or behind a wait for all but ``left``."""
+
+    of_thread: bool
+    commits: bool
+    left: int
+    guard: OperandClass
+
+
+class ProxyFence(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+    """A fence between proxies, of some :class:`..machine.proxy_shadow.Kinds`."""
+
+    kinds: int
+    guard: OperandClass
+
+
+class ProxyNote(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):
+    """Notes that a product has begun, or that another instruction has touched its registers, as a hazard's ``slot``."""
+
+    product: bool
+    slot: int
+    guard: OperandClass
+
+
+class ProxyHazard(MicroOp, may_fault=True, repeatable=True, inlinable="see WarpgroupProduct", instrumentation=True):
+    """Before the use of a register: whether what is noted in a slot makes it an error, a hazard of some ``kind``."""
+
+    kind_of: str
+    slot: int
+    guard: OperandClass
+
+
+class ProxyProductFence(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+    """``wgmma.fence``."""
+
+    guard: OperandClass
+
+
+class ProxyObservation(Routine):
+    """What :class:`ProxyMbarrier` and :class:`ProxyObject` call."""
+
+
+class ProxySettlement(Routine):
+    """Whether an access by the async proxy is complete for the lanes of a mask."""
+
+
+class ProxyJudgement(Routine):
+    """What the checks call where shadow words are not those that they know to be good."""
