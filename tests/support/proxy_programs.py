@@ -112,7 +112,8 @@ def _readers(mark: str) -> dict[str, str]:
 
 _FENCED = {
     "fence, barrier": f"{FENCE}\n{SYNC}", "barrier, fence": f"{SYNC}\n{FENCE}",
-    "barrier, fence of both spaces": f"{SYNC}\nfence.proxy.async;", "warps fence": f"{FENCE}\nbar.warp.sync -1;\n{SYNC}",
+    "barrier, fence of both spaces": f"{SYNC}\nfence.proxy.async;",
+    "warps fence": f"{FENCE}\nbar.warp.sync -1;\n{SYNC}",
     "fence, named barrier": f"{FENCE}\nbar.sync 3, {THREADS};",
     "two barriers": f"{FENCE}\n{SYNC}\n{SYNC}",
     "barrier, fence of one, barrier": f"{SYNC}\n@%p0 {FENCE}\n{SYNC}",
@@ -160,8 +161,8 @@ def _uses(mark: str) -> dict[str, list[str]]:
         "ld": [f"{READ} {mark}"], "st": [f"{OVERWRITE} {mark}"],
         "wgmma": [f"{FIRST}\n{product(mark)}\n{DONE}\n{OVER}"],
         "bulk store": [f"{store(mark)}\n{STORED}"],
-        "ldmatrix": [f"@!%p1 bra SOME;\nldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r20, %r21, %r22, %r23}}, [%r12]; "
-                     f"{mark}\nSOME:"],
+        "ldmatrix": [(f"@!%p1 bra SOME;\nldmatrix.sync.aligned.m8n8.x4.shared.b16 {{%r20, %r21, %r22, %r23}}, [%r12]; "
+                     f"{mark}\nSOME:")],
         "atom": [f"@%p1 atom.shared.add.u32 %r20, [%r12], 1; {mark}"],
     }
 

@@ -29,7 +29,7 @@ def marked(text: str, mark: str) -> int | None:
 
 def test_there_are_enough() -> None:
     names = [program.name for program in PROGRAMS]
-    assert len(set((program.name, program.right) for program in PROGRAMS)) == len(names)
+    assert len({(program.name, program.right) for program in PROGRAMS}) == len(names)
     assert sum(not program.right for program in PROGRAMS) >= 60
     assert sum(program.right for program in PROGRAMS) >= 40
 
