@@ -9,7 +9,6 @@ from emulated_rows import emitted, refusal, verdicts
 from ptxdsl.isa import Row, opcodes, rows, special_registers
 
 OPEN = {
-    "products whose B a table decompresses": lambda row: "lut::b" in row.syntax,
     "Rubin's reports of what a copy moves": lambda row: "{.report}" in row.syntax,
     "the fabric": lambda row: row.opcode == "fabric",
 }

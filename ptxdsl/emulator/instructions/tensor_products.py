@@ -10,27 +10,12 @@ from __future__ import annotations
 from ...ir import Address, Immediate, Instruction, Operand, Vector, elements
 from ...isa.instruction_descriptors import KINDS, Variant
 from .lowering import Lowering, lowers
-from .micro_op import MicroOp, Routine
+from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import Field, raw
+from .tensor_multiply import TensorMultiply
 
-__all__ = ["TensorMultiply", "TensorProduct"]
-
-
-class TensorMultiply(Routine):
-    """``multiply(request, plan)``: the product of a :class:`.ProductRequest`, if its descriptors are right.
-
-    ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes
-    of D may not be written; ``table``: B are indices into one.
-    """
-
-    held: bool
-    sparse: bool
-    scaled: bool
-    pair: bool
-    weights: bool
-    masked: bool
-    table: bool
+__all__ = ["TensorProduct"]
 
 
 class TensorProduct(
