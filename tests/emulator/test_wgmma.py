@@ -309,7 +309,8 @@ def test_a_warp_that_does_not_come() -> None:
     first, line = raised.value.message.splitlines()
     assert first == "deadlock: all warps wait, some for the others of their warpgroup"
     assert line == (
-        "  warps 0-1, 3 wait for the other warps of the warpgroup: wgmma.wait_group.sync.aligned 0 at PTX line 19"
+        "  warps 0-1, 3 wait for group 0 of wgmma, which warp 2 has not committed and has ended: "
+        "wgmma.wait_group.sync.aligned 0 at PTX line 19"
     )
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..machine.layout import Barrier, Block, Fault, Warp
 from ..instructions.barriers import Barrier as BarrierOp
-from ..instructions.barriers import BarrierResult, Fence
+from ..instructions.barriers import BarrierResult, Fence, RegisterCount
 from ..instructions.operand_classes import SINK, OperandClass
 from .handler import Handler, i32, i64
-from .control import await_lanes
+from .control import await_lanes, wait_again
 from .data import guard_mask, put, source
 from .registry import emits
 from .scheduler import release
@@ -117,4 +117,21 @@ def barrier_result(h: Handler, op: BarrierResult) -> None:
 @emits(Fence)
 def fence(h: Handler, op: Fence) -> None:
     h.ir.fence(*(("seq_cst", "singlethread") if op.order == "block" else (op.order,)))
+    h.next()
+
+
+@emits(RegisterCount)
+def register_count(h: Handler, op: RegisterCount) -> None:
+    mask = guard_mask(h, op.guard, True)
+    before = h.load(h.warp, Warp.MAXNREG, i32)
+    new = h.zero(before)
+    had = h.ir.select(new, h.i32(op.initial), before)
+    fits = h.ir.icmp_signed("<=" if op.takes else ">=", had, h.i32(op.registers))
+    fits = fits if op.known else h.ir.or_(fits, new)
+    h.branch_unless(fits, lambda: h.fault(Fault.MAXNREG, mask))
+    more, freed = h.ir.sub(h.i32(op.registers), had), h.load(h.block, Block.FREED, i32)
+    if op.takes:
+        h.branch_unless(h.ir.icmp_signed("<=", more, freed), lambda: wait_again(h))
+    h.store(h.ir.sub(freed, more), h.block, Block.FREED)
+    h.store(h.i32(op.registers), h.warp, Warp.MAXNREG)
     h.next()

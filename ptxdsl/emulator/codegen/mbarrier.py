@@ -18,10 +18,10 @@ from ..machine.pending import Pending
 from ..instructions.mbarrier import MbarrierOperation
 from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
-from .handler import HANDLER, Handler, i1, i32, i64, lanes_of, pointer
+from .handler import HANDLER, Handler, const, i1, i32, i64, lanes_of, pointer
 from .data import guard_mask, put, slots_of, source
 from .access import Access
-from .pending import fault_of, faulty, some_pending
+from .pending import each, fault_of, faulty, some_pending
 from .registry import emits
 
 __all__ = ["count_operation"]
@@ -62,7 +62,10 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
             holds = h.ir.select(h.nonzero(holds), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
-        h.branch_unless(h.ir.icmp_unsigned("==", holds, lanes), lambda: _yield_warp(h, op.polled))
+        all_ = h.ir.icmp_unsigned("==", holds, lanes)
+        first = work.host.at(h.first_lane(h.ir.and_(lanes, h.ir.not_(h.ir.select(all_, h.i32(0), holds)))))
+        h.store(h.ir.select(all_, h.i64(0), first), h.warp, Warp.WAITS_AT)
+        h.branch_unless(all_, lambda: _yield_warp(h, op.polled))
     elif slot is not None:
         put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
     h.next()
@@ -151,6 +154,7 @@ class _Word:
         valid = h.ir.icmp_unsigned("==", h.ir.lshr(word, h.i64(Mbarrier.MAGIC)), h.i64(Mbarrier.VALID))
         self.demand(valid, Fault.MBARRIER_INVALID, lane)
         if what == "inval":
+            self._demand_unused(lane, place)
             h.ir.store(h.i64(0), place, align=8)
         elif what == "wait":
             changed = h.ir.xor(word, nbytes)
@@ -179,11 +183,29 @@ class _Word:
 
     def _init(self, lane: Any, place: Any, count: Any) -> None:
         h = self.h
+        self._demand_unused(lane, place)
         less = h.ir.sub(count, h.i32(1))
         self.demand(h.ir.icmp_unsigned("<", less, h.i32(Mbarrier.MOST)), Fault.MBARRIER_INIT, lane)
         number = h.ir.zext(count, i64)
         word = h.ir.or_(number, h.ir.shl(number, h.i64(Mbarrier.EXPECTED)))
         h.ir.store(h.ir.or_(word, h.i64(Mbarrier.VALID << Mbarrier.MAGIC)), place, align=8)
+
+    def _demand_unused(self, lane: Any, place: Any) -> None:
+        """No warp of the block waits there, and no operation is to be counted there."""
+        h = self.h
+        host, used = h.ir.ptrtoint(place, i64), h.alloca(i1)
+        h.ir.store(const(i1, 0), used)
+
+        def note(other: Any) -> None:
+            h.ir.store(h.ir.or_(h.ir.load(used), h.ir.icmp_unsigned("==", other, host)), used)
+
+        stride, warps = h.load(h.block, Block.STRIDE, i64), h.load(h.block, Block.WARPS, pointer)
+        each_warp = h.load(h.block, Block.LIVE, i32)
+        h.for_each_lane(each_warp, lambda number: note(
+            h.load(h.add(warps, h.ir.mul(h.ir.zext(number, i64), stride)), Warp.WAITS_AT, i64)
+        ))
+        each(h, lambda operation: note(h.load(operation, Pending.MBARRIER, i64)))
+        self.demand(h.ir.not_(h.ir.load(used)), Fault.MBARRIER_BUSY, lane)
 
     def _change(self, lane: Any, place: Any, word: Any, count: Any, nbytes: Any) -> None:
         h, what = self.h, self.what

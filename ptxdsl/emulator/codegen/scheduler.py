@@ -258,12 +258,14 @@ def _start_warps(h: Handler) -> None:
     h.store(live, h.block, Block.LIVE)
     h.store(live, h.block, Block.RUNNABLE)
     h.store(h.i32(LANES - 1), h.block, Block.CURRENT)
+    h.store(h.i32(0), h.block, Block.FREED)
     entry = starting(h, h.load(h.block, Block.ENTRY, i64))
 
     def start(number: Any) -> None:
         warp = warp_at(h, number)
         h.store(h.load(warp, Warp.FRESH, PAIR), warp, Warp.ACTIVE)
-        h.store(h.i64(0), warp, Warp.PRODUCTS)
+        for field in (Warp.PRODUCTS, Warp.WAITS_AT, Warp.MAXNREG):
+            h.store(h.i64(0), warp, field)
         h.store(entry, warp, Warp.PC)
 
     h.for_each_lane(live, start)

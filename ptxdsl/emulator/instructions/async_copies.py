@@ -12,12 +12,12 @@ from .addresses import AccessFlags
 from .bulk_copies import (
     BulkAddress, GroupCommit, GroupWait, MakeBulk, find_mbarrier, hosts, plain_address, reduction, slot,
 )
-from .lowering import Lowering, lowers
+from .lowering import Lowering
 from .micro_op import MicroOp, Routine
 from .operand_classes import ABSENT, OperandClass
 from .operands import Field, raw
 
-__all__ = ["CopyArrival", "CopyLater", "MakeArrival", "MakeCopy", "StoreLater", "cp_async"]
+__all__ = ["CopyArrival", "CopyLater", "MakeArrival", "MakeCopy", "StoreLater", "cp_async", "store"]
 
 
 class CopyLater(
@@ -104,8 +104,8 @@ def _mbarrier(low: Lowering) -> Field:
     return raw("i", slot(low, "%pending.mbarrier", 8))
 
 
-@lowers("st_async", "red_async")
 def store(low: Lowering, statement: Instruction) -> None:
+    """``st.async`` or ``red.async`` that an mbarrier counts."""
     low.pending = MANY
     form, guard = statement.form, low.operands.guard(statement)
     kind_of, values = form.type, elements(_value(statement))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...ir import Instruction, Operand
+from ...ir import Immediate, Instruction, Operand
+from ..machine.layout import LANES
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING
 
-__all__ = ["Barrier", "BarrierResult", "Fence"]
+__all__ = ["Barrier", "BarrierResult", "Fence", "RegisterCount"]
 
 
 class Barrier(MicroOp, may_fault=False, repeatable=True, inlinable="a barrier region ends at it", converges=True):
@@ -72,3 +73,31 @@ def fence(low: Lowering, statement: Instruction) -> None:
     effects = statement.form.effects
     order = effects.order if effects.order in ("acquire", "release", "acq_rel") else "seq_cst"
     low.emit(Fence("block" if effects.scope == "cta" else order))
+
+
+class RegisterCount(MicroOp, may_fault=True, repeatable=False, inlinable="it may wait for other warps"):
+    """setmaxnreg: a warp takes registers that others have given back, or gives some back.
+
+    ``initial`` are those of a thread at the launch; ``known``: the kernel says so.
+    """
+
+    takes: bool
+    registers: int
+    initial: int
+    known: bool
+    guard: OperandClass
+
+
+_ALL_REGISTERS = 1 << 16
+"""Of a multiprocessor."""
+
+
+@lowers("setmaxnreg")
+def register_count(low: Lowering, statement: Instruction) -> None:
+    x, y, z = low.block
+    count, guard = statement.operands[0], low.operands.guard(statement)
+    assert isinstance(count, Immediate)
+    given = next((int(numbers[0]) for name, numbers in low.function.directives if name == "maxnreg"), 0)
+    most = min(256, _ALL_REGISTERS // (-(-x * y * z // LANES) * LANES) // 8 * 8)
+    op = RegisterCount("inc" in statement.form.tokens, count.bits, given or most, bool(given), guard.kind)
+    low.emit(op, guard)

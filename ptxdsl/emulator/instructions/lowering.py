@@ -30,8 +30,8 @@ from .operands import NOTHING, ConstantPool, Field, Operands, raw
 __all__ = ["Instrument", "Instrumentation", "Lowering", "lowering_of", "lowers"]
 
 _RARE_FAMILIES = (
-    "async_copies", "bulk_copies", "matrix", "mbarrier", "tensor_copies", "tensor_memory_copies", "tensor_products",
-    "tensor_transfers", "textures", "wgmma",
+    "bulk_copies", "matrix", "mbarrier", "tensor_copies", "tensor_memory_copies", "tensor_products", "tensor_transfers",
+    "textures", "wgmma",
 )
 """Loaded for the first instruction that no other family lowers."""
 _Lower = TypeVar("_Lower", bound=Callable[..., None])

@@ -117,3 +117,11 @@ def asynchronous_copy(low: Lowering, statement: Instruction) -> None:
         from .async_copies import cp_async
 
         cp_async(low, statement)
+
+
+@lowers("st_async", "red_async")
+def asynchronous_store(low: Lowering, statement: Instruction) -> None:
+    """Those that are made later."""
+    from .async_copies import store
+
+    store(low, statement)

@@ -180,6 +180,8 @@ class Block(Struct):
     """The window of shared memory among generic addresses."""
     TENSOR = field("Q")
     """Its tensor memory (:class:`TensorMemory`), 0 where the kernel uses none."""
+    FREED = field("i")
+    """Registers of a thread that warps have given back by setmaxnreg, and no other has taken."""
     PENDING = field("Q")
     """The queue of operations that are not complete (:mod:`.pending`), 0 where the kernel has none,"""
     PENDING_FIRST = field("i")
@@ -381,6 +383,10 @@ class Warp(Struct):
     """Products of wgmma that it has come to."""
     GROUPS = field("i")
     """Groups of these that it has committed."""
+    WAITS_AT = field("Q")
+    """Host address of the mbarrier at which it found the phase not complete, 0 since it has found one that is."""
+    MAXNREG = field("i", align=8)
+    """Registers of a thread that setmaxnreg has given it, 0 before."""
     PRIORITIES = field("i", LANES, align=64)
     """Priority of the basic block that each lane is at, for lanes that are not active."""
     TIDS = field("i", 3 * LANES, align=64)
@@ -468,6 +474,10 @@ class Fault(Number):
     MBARRIER_COUNT = 14
     MBARRIER_BYTES = 15
     MBARRIER_COMPLETES = 16
+    MBARRIER_BUSY = 70
+    """It is made, or made invalid, while a warp waits there, or what it counts is not complete."""
+    MAXNREG = 71
+    """setmaxnreg in the wrong direction."""
     HANDLE = 17
     """Of a texture, sampler or surface."""
     SURFACE = 18

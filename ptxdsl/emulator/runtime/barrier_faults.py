@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...errors import BarrierError, EmulationError
 from ...ir import Call, Not
+from ..instructions.barriers import RegisterCount
 from ..machine.layout import LANES, Fault, Warp
 from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
@@ -133,6 +134,10 @@ _MBARRIERS = {
         "more arrivals than the phase waits for", "the count of `mbarrier.init` is the number of arrivals in each phase"
     ),
     Fault.MBARRIER_BYTES: ("the bytes that it waits for go beyond 1048575", None),
+    Fault.MBARRIER_BUSY: (
+        "it is in use: a warp waits there, or a copy that it counts is not complete",
+        "all threads have found its last phase complete, and met at a barrier, before it is made again",
+    ),
     Fault.MBARRIER_COMPLETES: ("`.noComplete` completes the phase", "leave `.noComplete` away"),
 }
 
@@ -141,3 +146,15 @@ _MBARRIERS = {
 def _mbarrier(scene: Scene, kind: Fault) -> EmulationError:
     what, hint = _MBARRIERS[kind]
     return scene.raised(BarrierError, f"`{scene.statement.form.mnemonic}` of {accessed(scene)}: {what}", hint)
+
+
+@explains(Fault.MAXNREG)
+def _registers(scene: Scene, _: Fault) -> EmulationError:
+    form, count, op = scene.statement.form, scene.number(scene.statement.operands[0]), scene.op
+    assert isinstance(op, RegisterCount)
+    has = scene.state.get_warp(scene.warp, Warp.MAXNREG, "i") or op.initial
+    what = "fewer" if "inc" in form.tokens else "more"
+    return scene.raised(
+        EmulationError, f"`{form.mnemonic}` of {count} registers, {what} than the {has} that warp {scene.warp} has",
+        "`.dec` gives registers back, `.inc` takes them",
+    )

@@ -453,6 +453,14 @@ class BlockState:
         first, end = _PENDING.unpack_from(self._view, Block.PENDING_FIRST)
         return bool(first != end)
 
+    @property
+    def pending(self) -> list[int]:
+        """Where the records of asynchronous operations lie that are not complete."""
+        first, end = _PENDING.unpack_from(self._view, Block.PENDING_FIRST)
+        queue = self.get(Block.PENDING, "Q")
+        places = [queue + number * Pending.nbytes for number in range(first, end)]
+        return [place for place in places if number_at(place + Pending.ROUTINE)]
+
     def complete(self) -> bool:
         """Make all operations that are not complete; whether there were some."""
         if not self.has_pending:

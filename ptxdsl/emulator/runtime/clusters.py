@@ -367,7 +367,7 @@ class Clusters:
                 self._end(active)
             elif status == Status.BLOCKED:
                 if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
-                    raise deadlock(state)
+                    raise deadlock(state, active)
                 self._turn(active)
             elif status != Status.YIELD:
                 with self.pool.mutex:
@@ -423,7 +423,7 @@ class Clusters:
             return
         first = next(state for state in active if state.get(Block.RUNNABLE, "I"))
         if self.quiescence.certain(first.code):
-            raise livelock(first)
+            raise livelock(first, active)
 
     def _close(self, state: BlockState, other: BlockState) -> None:
         """Take another block's shared memory, which has ended, from what a block may access."""

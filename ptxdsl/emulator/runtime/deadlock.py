@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from ...errors import DeadlockError
-from ...ir import Address, Instruction, Register, Symbol
+from ...ir import Address, Immediate, Instruction, Register, Symbol
+from ..instructions.barriers import RegisterCount
 from ..instructions.tensor_memory import TensorAllocate, TensorDeallocate
+from ..instructions.wgmma import WARPS
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
+from ..machine.pending import Kind, Pending
 from ..machine.unsupported import render
 from .block_state import BlockState
 from .convergence import raise_pending
-from .faults import Scene, ranges, set_bits
-from .tensor_memory_faults import PAIR, waiting_for
+from .faults import Scene, block_of, ranges, set_bits
+from .memory_faults import accessed
+from .tensor_memory_faults import waiting_for
 
 __all__ = ["deadlock", "livelock"]
 
 
-def deadlock(state: BlockState) -> DeadlockError:
-    """The error of a state in which every live warp waits at a barrier."""
+def deadlock(state: BlockState, others: Iterable[BlockState] = ()) -> DeadlockError:
+    """The error of a state in which every live warp waits at a barrier; ``others`` are those of its cluster."""
     raise_pending(state)
     warps = set_bits(state.get(Block.LIVE, "I"))
-    lines = list(_waiting(state, warps))
+    lines = [*_waiting(state, others), *_outstanding(state)]
     first = warps[0]
     scene = Scene(state, first, 0, state.get_warp(first, Warp.WAITS, "Q"))
     ended = state.count - len(warps)
@@ -32,23 +36,67 @@ def deadlock(state: BlockState) -> DeadlockError:
     return scene.raised(DeadlockError, message)
 
 
-def _waiting(state: BlockState, warps: list[int]) -> Iterator[str]:
-    """One line for each barrier instruction that warps wait at."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for number in warps:
-        key = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.BARRIER, "i")
-        groups.setdefault(key, []).append(number)
-    for (pc, barrier), members in groups.items():
-        if barrier == Cluster.NUMBER:
-            head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
-            arrived, live = number_at(head + Cluster.ARRIVED, 4), number_at(head + Cluster.LIVE, 4)
-            what = f"the barrier of the cluster ({arrived} of {live} threads have arrived)"
-        else:
-            place = Block.BARRIERS + barrier * Barrier.nbytes
-            arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
-            needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
-            what = f"barrier {barrier} ({arrived} of {needed} warps have arrived)"
-        yield f"  {_warps(members)} at {what}: {_line(state, pc)}"
+def livelock(state: BlockState, others: Iterable[BlockState] = ()) -> DeadlockError:
+    """The error where all warps poll memory in loops and nothing changes any more."""
+    raise_pending(state)
+    warps = set_bits(state.get(Block.RUNNABLE, "I"))
+    pc = state.get_warp(warps[0], Warp.PC, "Q")
+    lane = set_bits(state.get_warp(warps[0], Warp.ACTIVE, "I"))[0]
+    what, hint = "every warp polls memory in a loop, and nothing changes it any more", (
+        "another thread must write what the loop waits for"
+    )
+    found = [wait for warp in warps if (wait := _wait(state, warp)) is not None]
+    if found:
+        pc = state.get_warp(warps[0], Warp.WAITS, "Q") or pc
+        what, hint = "all warps wait, some at mbarriers that nobody completes", _advice(found)
+        if {each.what for each in found} == {"tensor memory"}:
+            what, hint = "all warps wait, some for tensor memory", (
+                "free what is no longer needed before more is allocated: `tcgen05.dealloc`"
+            )
+        if {each.what for each in found} == {"wgmma"}:
+            what, hint = "all warps wait, some for the others of their warpgroup", (
+                "all four warps of a warpgroup execute the same wgmma instructions"
+            )
+        if any(each.what == "registers" for each in found):
+            what = "all warps wait, some for registers"
+            hint = "all warps together have the registers of the launch: `.dec` in some what `.inc` takes in others"
+        what = "\n".join((what, *_waiting(state, others)))
+    return Scene(state, warps[0], lane, pc).raised(DeadlockError, f"deadlock: {what}", hint)
+
+
+class _Wait(NamedTuple):
+    """What a warp waits for: the kind, in words, at which micro-op; what its mbarrier lacks, and has of it."""
+
+    what: str
+    text: str
+    pc: int
+    arrivals: int = 0
+    expected: int = 0
+    nbytes: int = 0
+
+
+def _advice(waits: list[_Wait]) -> str:
+    """What to look at first."""
+    mbarriers = [wait for wait in waits if wait.what == "mbarrier"]
+    if any(wait.nbytes and not wait.arrivals for wait in mbarriers):
+        return "the bytes of `expect_tx` must be those that copies write in the phase"
+    if any(wait.arrivals == wait.expected and not wait.nbytes for wait in mbarriers):
+        return "nobody has arrived in this phase: count who arrives; a phase that is over has the other parity"
+    return "count who arrives in a phase, how often, and which bytes come"
+
+
+def _waiting(state: BlockState, others: Iterable[BlockState]) -> Iterator[str]:
+    """One line for each instruction at which warps wait, of the block, then of the others of its cluster."""
+    for each in (state, *(other for other in others if other is not state)):
+        groups: dict[tuple[str, int], list[int]] = {}
+        runnable = each.get(Block.RUNNABLE, "I")
+        for number in set_bits(each.get(Block.LIVE, "I")):
+            wait = _wait(each, number) if runnable >> number & 1 else _barrier(each, number)
+            wait = wait or _Wait("memory", " for memory that it polls to change", each.get_warp(number, Warp.PC, "Q"))
+            groups.setdefault((wait.text, wait.pc), []).append(number)
+        block = f"block {block_of(each)}, " if each is not state else ""
+        for (text, pc), members in groups.items():
+            yield f"  {block}{_warps(members)}{text}: {_line(each, pc)}"
 
 
 def _warps(members: list[int]) -> str:
@@ -62,68 +110,103 @@ def _line(state: BlockState, pc: int) -> str:
     return f"{render(statement)}{where}"
 
 
-def livelock(state: BlockState) -> DeadlockError:
-    """The error where all warps poll memory in loops and nothing changes any more."""
-    raise_pending(state)
-    warps = set_bits(state.get(Block.RUNNABLE, "I"))
-    pc = state.get_warp(warps[0], Warp.PC, "Q")
-    lane = set_bits(state.get_warp(warps[0], Warp.ACTIVE, "I"))[0]
-    what, hint = "every warp polls memory in a loop, and nothing changes it any more", (
-        "another thread must write what the loop waits for"
-    )
-    lines = list(_mbarriers(state, warps))
-    if lines:
-        pc = state.get_warp(warps[0], Warp.WAITS, "Q") or pc
-        what = "\n".join(("all warps wait, some at mbarriers that nobody completes", *lines))
-        hint = "count who arrives in a phase, how often, and which bytes come"
-        if all(" tensor memory " in line or PAIR in line for line in lines):
-            what = "\n".join(("all warps wait, some for tensor memory", *lines))
-            hint = "free what is no longer needed before more is allocated: `tcgen05.dealloc`"
-        if all(_GROUP in line for line in lines):
-            what = "\n".join(("all warps wait, some for the others of their warpgroup", *lines))
-            hint = "all four warps of a warpgroup execute the same wgmma instructions"
-    return Scene(state, warps[0], lane, pc).raised(DeadlockError, f"deadlock: {what}", hint)
+def _barrier(state: BlockState, warp: int) -> _Wait:
+    """The barrier at which a warp waits."""
+    pc, barrier = state.get_warp(warp, Warp.WAITS, "Q"), state.get_warp(warp, Warp.BARRIER, "i")
+    if barrier == Cluster.NUMBER:
+        head = number_at(state.get(Block.CLUSTER, "Q") + ClusterBlock.HEAD)
+        arrived, live = number_at(head + Cluster.ARRIVED, 4), number_at(head + Cluster.LIVE, 4)
+        return _Wait("cluster", f" at the barrier of the cluster ({arrived} of {live} threads have arrived)", pc)
+    place = Block.BARRIERS + barrier * Barrier.nbytes
+    arrived, expected = state.get(place + Barrier.ARRIVED, "i"), state.get(place + Barrier.EXPECTED, "i")
+    needed = expected // LANES or state.get(Block.LIVE, "I").bit_count()
+    return _Wait("barrier", f" at barrier {barrier} ({arrived} of {needed} warps have arrived)", pc)
 
 
-_GROUP = " for the other warps of the warpgroup"
 NEAR = 16
 """Statements of a loop that waits; what lies further away is another one."""
 
 
-def _mbarriers(state: BlockState, warps: list[int]) -> Iterator[str]:
-    """One line for each mbarrier that warps poll, or wait for groups of wgmma."""
-    groups: dict[tuple[int, str], list[int]] = {}
-    for number in warps:
-        pc, at = state.get_warp(number, Warp.WAITS, "Q"), state.get_warp(number, Warp.PC, "Q")
-        statement = state.code.statement_at(pc) if pc else -1
-        if statement >= 0 and abs(statement - state.code.statement_at(at)) <= NEAR:
-            wait = state.code.graph.statements[statement]
-            if not isinstance(wait, Instruction):
-                continue
-            if isinstance(state.code.op_at(pc), (TensorAllocate, TensorDeallocate)):
-                groups.setdefault((pc, waiting_for(state, wait)), []).append(number)
-            elif wait.form.effects.waits == "wgmma_group":
-                groups.setdefault((pc, _GROUP), []).append(number)
-            elif wait.form.effects.waits == "mbarrier":
-                groups.setdefault((pc, _pending(state, number, wait)), []).append(number)
-    for (pc, pending), members in groups.items():
-        yield f"  {_warps(members)}{pending}: {_line(state, pc)}"
+def _wait(state: BlockState, warp: int) -> _Wait | None:
+    """What a warp that could run waits for in a loop, or comes again for; None where it polls other memory."""
+    pc, at = state.get_warp(warp, Warp.WAITS, "Q"), state.get_warp(warp, Warp.PC, "Q")
+    statement = state.code.statement_at(pc) if pc else -1
+    if statement < 0 or abs(statement - state.code.statement_at(at)) > NEAR:
+        return None
+    wait = state.code.graph.statements[statement]
+    if not isinstance(wait, Instruction):
+        return None
+    if isinstance(state.code.op_at(pc), (TensorAllocate, TensorDeallocate)):
+        return _Wait("tensor memory", waiting_for(state, wait), pc)
+    if isinstance(state.code.op_at(pc), RegisterCount):
+        return _Wait("registers", _registers(state, warp, wait), pc)
+    if wait.form.effects.waits == "wgmma_group":
+        return _Wait("wgmma", _group(state, warp, wait), pc)
+    return _mbarrier(state, warp, wait, pc) if wait.form.effects.waits == "mbarrier" else None
 
 
-def _pending(state: BlockState, warp: int, wait: Instruction) -> str:
-    """What the mbarrier of a wait still waits for."""
+def _registers(state: BlockState, warp: int, wait: Instruction) -> str:
+    """The registers that a warp waits for."""
+    op, count = state.code.op_at(state.get_warp(warp, Warp.WAITS, "Q")), wait.operands[0]
+    assert isinstance(count, Immediate)
+    assert isinstance(op, RegisterCount)
+    had = state.get_warp(warp, Warp.MAXNREG, "i") or op.initial
+    freed = state.get(Block.FREED, "i")
+    return f" for {count.bits - had} registers a thread more than its {had}; all warps together have given back {freed}"
+
+
+def _group(state: BlockState, warp: int, wait: Instruction) -> str:
+    """The group of wgmma that other warps of the warpgroup have not committed."""
+    left = wait.operands[0]
+    assert isinstance(left, Immediate)
+    group = state.get_warp(warp, Warp.GROUPS, "i") - left.bits
+    first, live = warp // WARPS * WARPS, state.get(Block.LIVE, "I")
+    late = [each for each in range(first, first + WARPS) if state.get_warp(each, Warp.GROUPS, "i") < group]
+    ended = [each for each in late if not live >> each & 1]
+    names = ranges(late)
+    verb = f"warp {names} has" if len(late) == 1 else f"warps {names} have"
+    note = " and has ended" if len(ended) == 1 == len(late) else f"; ended: {ranges(ended)}" if ended else ""
+    return f" for group {group - 1} of wgmma, which {verb} not committed{note}"
+
+
+def _mbarrier(state: BlockState, warp: int, wait: Instruction, pc: int) -> _Wait:
+    """The mbarrier of a wait, and what its phase lacks."""
     address = next(operand for operand in wait.operands if isinstance(operand, Address))
+    lane, *_ = *set_bits(state.get_warp(warp, Warp.ACTIVE, "I")), 0
     if isinstance(address.base, Register):
-        lane, *_ = *set_bits(state.get_warp(warp, Warp.ACTIVE, "I")), 0
         at = state.register(warp, address.base.name)[lane]
     elif isinstance(address.base, Symbol):
         at = state.code.operands.symbol(address.base, wait)
     else:
-        return ""
-    offset = (at + address.offset & (1 << Cluster.RANK_BITS) - 1) - SHARED_START
+        return _Wait("mbarrier", " at an mbarrier", pc)
+    at += address.offset
+    offset = (at & (1 << Cluster.RANK_BITS) - 1) - SHARED_START
     if not 0 <= offset <= state.launch.shared_bytes - 8:
-        return ""
-    word = number_at(state.shared + offset)
-    arrivals, tx = word & Mbarrier.MOST, word >> Mbarrier.TX & (2 * Mbarrier.MOST + 1)
+        return _Wait("mbarrier", " at an mbarrier", pc)
+    state.put(Block.FAULT_ADDRESS, "Q", at)
+    name, word = accessed(Scene(state, warp, lane, pc)), number_at(state.shared + offset)
+    arrivals, expected = word & Mbarrier.MOST, word >> Mbarrier.EXPECTED & Mbarrier.MOST
+    tx = word >> Mbarrier.TX & (2 * Mbarrier.MOST + 1)
     tx -= (tx > Mbarrier.MOST) * (2 * Mbarrier.MOST + 2)
-    return f" for {arrivals} more arrivals and {tx} bytes"
+    lacks = [f"{arrivals} of {expected} arrivals"] if arrivals else []
+    lacks += [f"{tx} bytes"] if tx > 0 else []
+    text = f"lacks {' and '.join(lacks)}" if lacks else ""
+    if tx < 0:
+        text += f"{' and ' if text else ''}has {-tx} bytes more than it expects"
+    phase = word >> Mbarrier.PARITY & 1
+    return _Wait("mbarrier", f" for the phase of parity {phase} of {name}, which {text}", pc, arrivals, expected, tx)
+
+
+_OUTSTANDING = {Kind.BULK: "bulk copy", Kind.COPY: "copy", Kind.PRODUCT: "product", Kind.COUNTED: "operation",
+                Kind.ARRIVAL: "arrival"}
+
+
+def _outstanding(state: BlockState) -> Iterator[str]:
+    """One line for each instruction whose operations are not complete."""
+    found: dict[tuple[int, int], int] = {}
+    for at in state.pending:
+        key = number_at(at + Pending.PLACE), number_at(at + Pending.KIND, 4)
+        found[key] = found.get(key, 0) + 1
+    for (pc, kind), count in found.items():
+        many = f"{count} {_OUTSTANDING[kind]}{'s' if count > 1 else ''}"
+        yield f"  not complete: {many.replace('copys', 'copies')}: {_line(state, pc)}"

@@ -333,7 +333,9 @@ def test_a_block_that_never_arrives() -> None:
     """, DeadlockError)
     assert error.message == (
         "deadlock: all warps of the block wait at barriers that nobody completes\n"
-        "  warp 0 waits at barrier 3 (1 of 2 warps have arrived): bar.sync 3, 64 at PTX line 15"
+        "  warp 0 waits at barrier 3 (1 of 2 warps have arrived): bar.sync 3, 64 at PTX line 15\n"
+        "  block (0, 0, 0), warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
+        "barrier.cluster.wait at PTX line 14"
     )
     assert error.block == (1, 0, 0)
 
@@ -349,7 +351,9 @@ def test_a_wait_for_a_block_that_waits_for_an_mbarrier(seed: int | None) -> None
     """, DeadlockError, seed=seed)
     assert error.message == (
         "deadlock: all warps wait, some at mbarriers that nobody completes\n"
-        "  warp 0 waits for 32 more arrivals and 0 bytes: "
-        "mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0 at PTX line 16"
+        "  warp 0 waits for the phase of parity 0 of bar[0], which lacks 32 of 32 arrivals: "
+        "mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0 at PTX line 16\n"
+        "  block (0, 0, 0), warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
+        "barrier.cluster.wait at PTX line 14"
     )
     assert error.block == (1, 0, 0)

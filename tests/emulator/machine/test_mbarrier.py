@@ -202,7 +202,7 @@ def test_waiting_for_an_arrival_that_never_comes() -> None:
         launch(kernel("", body), 1, 64)
     assert caught.value.message == (
         "deadlock: all warps wait, some at mbarriers that nobody completes\n"
-        "  warps 0-1 wait for 1 more arrivals and 0 bytes: "
+        "  warps 0-1 wait for the phase of parity 0 of bar[0], which lacks 1 of 2 arrivals: "
         "mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0 at PTX line 17"
     )
     assert caught.value.hint == "count who arrives in a phase, how often, and which bytes come"
