@@ -528,3 +528,75 @@ def test_accumulators_that_are_only_written() -> None:
                 continue
             with pytest.raises(ptxdsl.UninitializedError, match="reads %f0, which this thread has not written"):
                 launch(out, adds)
+
+
+_ENDED = HEADER.replace("8.0", "8.6").replace("sm_80", "sm_100a") + """
+.entry k(.param .u64 out) {
+    .shared .align 16 .b32 place;
+    .reg .pred %first; .reg .b32 %r<10>; .reg .b64 %rd<4>;
+    mov.u32 %r0, %tid.x;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [place], 32;
+    ld.shared.u32 %r1, [place];
+    mov.b32 %r2, 0x3F800000;
+    tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2, %r3};
+    tcgen05.wait::st.sync.aligned;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r4}, [%r1];
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;
+    ld.param.u64 %rd0, [out];
+    mad.wide.u32 %rd1, %r0, 4, %rd0;
+    st.global.b32 [%rd1], %r4;
+    exit;
+    tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r7, %r8};
+    ret;
+}"""
+
+
+def test_code_behind_the_end_and_columns_that_nobody_needs() -> None:
+    """Registers of asynchronous instructions that nothing reaches; a tile filled up with one that has no value."""
+    m = ptxdsl.load(_ENDED)
+    for sanitize in (None, "all"):
+        out = np.zeros(32, np.float32)
+        m["k"].configure(1, 32, backend="emulator", sanitize=sanitize)(out)
+        assert (out == 1).all()
+
+
+def test_the_barrier_of_the_first_block_of_a_cluster() -> None:
+    """Its address is that of the own one without bits of the block's number, as CUTLASS and Triton make it."""
+    m = ptxdsl.load(HEADER.replace("8.0", "8.6").replace("sm_80", "sm_90a") + """
+.entry k(.param .u64 out) {
+    .shared .align 16 .b64 bar;
+    .shared .align 16 .b32 told[8];
+    .reg .pred %done; .reg .b32 %r<10>; .reg .b64 %rd<6>;
+    mov.u32 %r0, bar;
+    mov.u32 %r1, told;
+    mov.u32 %r2, %cluster_ctarank;
+    mbarrier.init.shared.b64 [%r0], 4;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    and.b32 %r3, %r0, 0xFCFFFFFF;
+    and.b32 %r4, %r1, 0xFCFFFFFF;
+    mad.lo.u32 %r4, %r2, 4, %r4;
+    add.u32 %r6, %r2, 100;
+    st.shared::cluster.u32 [%r4], %r6;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
+wait:
+    setp.ne.u32 %done, %r2, 0;
+    @!%done mbarrier.try_wait.parity.acquire.cluster.shared.b64 %done, [%r0], 0;
+    @!%done bra wait;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ld.param.u64 %rd0, [out];
+    mov.u32 %r7, %ctaid.x;
+    mad.wide.u32 %rd1, %r7, 16, %rd0;
+    ld.shared.v4.u32 {%r6, %r7, %r8, %r9}, [told];
+    setp.eq.u32 %done, %r2, 0;
+    @%done st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9};
+    ret;
+}""")
+    for options in ({}, {"seed": 5}, {"sanitize": "all"}):
+        out = np.zeros((8, 4), np.uint32)
+        m["k"].configure(8, 1, cluster=4, backend="emulator", **options)(out)
+        assert out[::4].tolist() == [[100, 101, 102, 103]] * 2
+        assert not out[1:4].any()

@@ -64,7 +64,7 @@ class RegisterFile:
                         first[name], types[name] = place, kind
                     last[name] = place
         self._extend(first, last)
-        for name in self._asynchronous():
+        for name in self._asynchronous() & first.keys():  # the others are in code that nothing reaches
             first[name], last[name] = -1, len(ops) + 1
         always = {register.name for place in self._facts.launch_invariant for register in ops[place].writes}
         intervals = [(start, last[name], name) for name, start in first.items() if name not in always]

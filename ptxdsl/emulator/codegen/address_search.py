@@ -10,7 +10,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.bulk_copies import ALIGNMENT
 from ..machine.heap import Heap
 from ..machine.layout import (
-    LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Entry, Fault, Status, Warp,
+    LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Cluster, Entry, Fault, Status, Warp,
 )
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .access import RESOLVE
@@ -116,7 +116,8 @@ class AddressSearch:
         h.ir.position_at_end(own)
         hits.append(self.local(lane, address, done, lost, (h.load(entry, Entry.LOW, i64), variable)))
         h.ir.position_at_end(unknown)
-        h.ir.cbranch(h.ir.and_(self.one_entry, real), lost, search)
+        here = h.ir.not_(self.in_other_block(entry, address))
+        h.ir.cbranch(h.ir.and_(h.ir.and_(self.one_entry, real), here), lost, search)
         h.ir.position_at_end(search)
         hits.append(self.scan(address, done, search))
         hits.append(self.heap(address, done, lost))
@@ -132,6 +133,13 @@ class AddressSearch:
         for host, block in hits:
             found.add_incoming(host, block)
         h.store(found, h.block, place)
+
+    def in_other_block(self, entry: Any, address: Any) -> Any:
+        """Whether an address that comes from a shared array leads to another block's: bits of its rank were changed."""
+        h = self.h
+        shared = h.nonzero(h.ir.and_(h.load(entry, Entry.SPACES, i32), h.i32(SPACE_BITS["shared"])))
+        changed = h.ir.lshr(h.ir.xor(address, h.load(entry, Entry.LOW, i64)), h.i64(Cluster.RANK_BITS))
+        return h.ir.and_(shared, h.nonzero(changed))
 
     def fail(self, lane: Any, address: Any, kind: int) -> None:
         h, fault = self.h, self.h.block_named("fault")

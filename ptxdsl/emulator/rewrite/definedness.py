@@ -8,7 +8,8 @@ a value decides something: as a guard, an address, in what is stored for others 
 several lanes; but a shuffle passes it on, from the lane that the number is taken from. Of a word that is packed of
 several registers each part has a predicate (:mod:`.packed_words`). Loads that the program may have
 made in vain (:mod:`.deferred_loads`) clear it where they find memory unwritten, and a store to memory of the block
-leaves that as undefined as its value.
+leaves that as undefined as its value. What is stored to tensor memory is not tested: compilers fill up tiles there
+with registers that nobody has written, and the products of that are dropped.
 """
 
 from __future__ import annotations
@@ -102,6 +103,14 @@ def _accumulators(statement: Instruction | Call) -> tuple[frozenset[Register], R
     return frozenset(r for spec, operand in pairs if spec.role == "rw" for r in registers(operand)), scale
 
 
+def _fills_tensor_memory(statement: Instruction | Call) -> tuple[object, ...]:
+    """The registers that an instruction stores to tensor memory."""
+    effects = statement.form.effects if isinstance(statement, Instruction) else None
+    if effects is None or effects.completes != "tcgen05_wait" or not effects.writes:
+        return ()
+    return elements(statement.operands[-1])  # type: ignore[union-attr]
+
+
 class _Checks(PtxBuilder):
     """Adds the instructions that set and test the predicates of some registers."""
 
@@ -160,7 +169,8 @@ class _Checks(PtxBuilder):
         elif isinstance(statement, Instruction) and self.shuffles and statement.form.opcode == "shfl":
             decides = [register for register in used if register in op.reads[1:] or register == guard]
         else:
-            decides = [] if uses_stack(op) else used
+            fills = _fills_tensor_memory(statement)
+            decides = [] if uses_stack(op) else [register for register in used if register not in fills]
         changed, scale = _accumulators(statement)
         for register in dict.fromkeys(decides):
             if register in self.flags:
