@@ -130,7 +130,7 @@ def wait(bar: Any, parity: Any, *, cluster: bool = False) -> None:
 
 
 def invalidate(bars: Any) -> None:
-    """End one mbarrier, or each of an array, so that its memory may be used for something else."""
+    """End one mbarrier, or each of an array, so that its memory may be used for something else. Of one thread."""
     bars = _bar(bars)
     for number in range(getattr(bars, "shape", (1,))[0]):
         ptx.mbarrier.inval.shared.b64(bars + number)

@@ -36,7 +36,7 @@ from .language.errors import described, located
 from .language.values.literals import known_integer
 from .mma import Accumulator
 from .mma.descriptors import STEP, address, along_k, distances, moves
-from .mma.operands import multiple, predicate
+from .mma.operands import kind_named, multiple, predicate
 from .mma.sums import Held, accumulator
 from .tiles import Tile
 from .types import (
@@ -54,6 +54,7 @@ _KINDS: dict[ScalarType, str] = {
     f16: "f16", bf16: "f16", tf32: "tf32", e4m3: "f8f6f4", e5m2: "f8f6f4", e3m2: "f8f6f4", e2m3: "f8f6f4",
     e2m1: "f8f6f4", s8: "i8", u8: "i8",
 }
+_RESULTS: dict[str, tuple[ScalarType, ...]] = {"f16": (f32, f16), "tf32": (f32,), "f8f6f4": (f32, f16), "i8": (s32,)}
 _ALLOCATED = (32, 64, 128, 256, 512)
 _SPANS = {swizzle.span: number for number, swizzle in SWIZZLES.items() if swizzle.low == 4}
 """The number of a swizzle in a descriptor, by the bytes of its rows."""
@@ -79,7 +80,7 @@ class Memory:
         rows 64 or 128, of a pair 128 or 256; f32, f16 or s32. Nothing is written: begin with ``accumulate=False``.
         """
         if dtype not in (f16, f32, s32):
-            raise located(PtxTypeError, f"sums of {described(dtype)}", "f32, f16 or s32")
+            raise located(PtxTypeError, f"sums of {kind_named(dtype)}", "f32, f16 or s32")
         allowed = (128, 256) if self.pair else (64, 128)
         if known_integer(rows) not in allowed:
             raise located(
@@ -95,7 +96,7 @@ class Memory:
         """``a`` (rows, columns) of a product in tensor memory from ``column`` on, a row a lane: rows 128."""
         if dtype not in _KINDS or rows != LANES:
             raise located(
-                PtxTypeError, f"a of {described(dtype)} with {described(rows)} rows in tensor memory",
+                PtxTypeError, f"a of {kind_named(dtype)} with {described(rows)} rows in tensor memory",
                 f"{LANES} rows of f16, bf16, tf32, or elements of a byte",
             )
         multiple("columns", columns, STEP // dtype.bytes)
@@ -106,7 +107,7 @@ class Memory:
         known = known_integer(column)
         if known is None or known < 0 or known + count > self.columns:
             raise located(
-                PtxTypeError, f"the columns {described(column)} to {(known or 0) + count - 1} of tensor memory",
+                PtxTypeError, f"{count} columns of tensor memory from {described(column)} on",
                 f"{self.columns} were allocated: `tcgen05.allocate(512)` has all",
             )
 
@@ -194,7 +195,7 @@ class Sums:
         known = known_integer(column)
         if known is None or known < 0 or known + count > whole // banks or count % 8:
             raise located(
-                PtxTypeError, f"the columns {described(column)} to {(known or 0) + count - 1} of {self!r}",
+                PtxTypeError, f"{count} columns from {described(column)} on of {self!r}",
                 f"multiples of 8 of the {whole // banks} that a warp has",
             )
         warp, kind = (ptx.tid.x >> 5) & 3, s32 if self.dtype is s32 else f32
@@ -336,6 +337,12 @@ def _check(sums: Any, a: Any, b: Any) -> None:
             f"a and b of {a.dtype}",
         )
         raise located(PtxTypeError, f"`{what}` of {a.dtype} and {b.dtype}: no matrix core multiplies them", hint)
+    results = _RESULTS[_KINDS[a.dtype]] if bf16 not in (a.dtype, b.dtype) else (f32,)
+    if sums.dtype not in results:
+        raise located(
+            PtxTypeError, f"`{what}` of {a.dtype} into sums of {sums.dtype}",
+            f"sums of {' or '.join(map(str, results))}",
+        )
     share = 1 + sums.pair
     if (share * a.shape[0], share * b.shape[1]) != sums.shape or a.shape[1] != b.shape[0]:
         told = " and ".join(f"{x[0]} x {x[1]}" for x in (a.shape, b.shape))

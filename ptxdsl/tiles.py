@@ -151,7 +151,9 @@ class Tile:
         """The same memory as elements of another type of the same size: f32 as tf32, u8 as e4m3."""
         if not isinstance(dtype, ScalarType) or dtype.bytes != self.dtype.bytes:
             raise located(
-                PtxTypeError, f"elements of {self.dtype} as {described(dtype)}", "a type of the same size: `cast(tf32)`"
+                PtxTypeError,
+                f"elements of {self.dtype} as {dtype if isinstance(dtype, ScalarType) else described(dtype)}",
+                "a type of the same size: f32 as tf32, u8 as e4m3",
             )
         found = self._view(self.shape, self.origin, self.transposed)
         found.dtype, found.place = dtype, self.place.cast(dtype)
@@ -335,7 +337,8 @@ def copy(tile: Tile, source: Any, row: Any, column: Any, *, threads: int, thread
 
 def _view_of(tile: Any, source: Any) -> Any:
     if not isinstance(tile, Tile) or tile.transposed:
-        raise located(PtxTypeError, f"a copy to {described(tile)}", "a Tile as it is stored, without `.T`")
+        got = repr(tile) if isinstance(tile, Tile) else described(tile)
+        raise located(PtxTypeError, f"a copy to {got}", "a Tile as it is stored, without `.T`")
     if not isinstance(source, View) or source.space != "global" or len(source.shape) != 2:
         raise located(PtxTypeError, f"a copy of {described(source)}", "a matrix: a parameter `a: Array[f16, 2]`")
     if source.dtype is not tile.dtype:

@@ -34,7 +34,7 @@ from .language.block_needs import needs_block
 from .language.errors import described, located
 from .mma import Accumulator, Fragment, check_product
 from .mma.descriptors import STEP, address, distances, moves
-from .mma.operands import multiple, predicate
+from .mma.operands import kind_named, multiple, predicate
 from .mma.sums import accumulator
 from .tiles import Tile
 from .types import ScalarType, f16, f32, s32, u64
@@ -56,7 +56,7 @@ def zeros(rows: int, columns: int, dtype: ScalarType = f32) -> Accumulator:
     f32, f16 or s32. ``multiply(..., accumulate=False)`` begins without them being read.
     """
     if dtype not in (f16, f32, s32):
-        raise located(PtxTypeError, f"sums of {described(dtype)}", "f32, f16 or s32")
+        raise located(PtxTypeError, f"sums of {kind_named(dtype)}", "f32, f16 or s32")
     multiple("rows", rows, _ROWS)
     multiple("columns", columns, 8)
     if columns > 256:
@@ -92,8 +92,6 @@ def multiply(
     if not isinstance(sums, Accumulator):
         raise located(PtxTypeError, f"sums are {described(sums)}", "`sums = wgmma.zeros(64, 128)`")
     check_product(sums, a, b, "wgmma.multiply", 4)
-    if isinstance(b, Fragment):
-        raise located(PtxTypeError, f"`wgmma.multiply`: b is {b!r}", "a Tile; only a may be in registers")
     multiple("rows", a.shape[0], _ROWS, " of a")
     k = STEP // a.dtype.bytes
     multiple("columns", a.shape[1], k, " of a")

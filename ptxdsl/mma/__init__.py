@@ -32,7 +32,7 @@ from ..language.errors import described, located
 from ..tiles import Tile
 from ..types import ScalarType, f16, f32, f64, s32
 from .fragments import Fragment, Loader, checked, load
-from .operands import KINDS, RESULTS, SHAPES, multiple, sides
+from .operands import KINDS, RESULTS, SHAPES, kind_named, multiple, sides
 from .sums import Accumulator, accumulator
 
 __all__ = ["Accumulator", "Fragment", "Tile", "check_product", "load_a", "load_b", "multiply", "zeros"]
@@ -55,7 +55,7 @@ def zeros(rows: int, columns: int, dtype: ScalarType = f32) -> Accumulator:
     True
     """
     if dtype not in (f16, f32, f64, s32):
-        raise located(PtxTypeError, f"sums of {described(dtype)}", "f32, f16, f64 or s32")
+        raise located(PtxTypeError, f"sums of {kind_named(dtype)}", "f32, f16, f64 or s32")
     high = 8 if dtype is f64 else 16
     multiple("rows", rows, high)
     multiple("columns", columns, 8)
@@ -117,6 +117,8 @@ def check_product(sums: Accumulator, a: Any, b: Any, what: str, warps: int) -> N
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, (Tile, Fragment)):
             raise located(PtxTypeError, f"`{what}`: {name} is {described(given)}", "a Tile or a Fragment")
+        if isinstance(given, Fragment) and name == "b" and warps > 1:
+            raise located(PtxTypeError, f"`{what}`: b is {given!r}, in registers", "a Tile; only a may be in registers")
         if isinstance(given, Fragment) and given.side != name:
             raise located(PtxTypeError, f"`{what}`: {name} is loaded as {given.side}", f"`mma.load_{name}(...)`")
     for given in (sums, a, b):

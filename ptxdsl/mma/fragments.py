@@ -92,7 +92,7 @@ def _whole(tile: Tile, side: str) -> bool:
     if tile.dtype is f64 or not (along_k or size == 2):
         return False
     if not tile.swizzle:
-        return tile.pitch * size % 16 == 0 and tile.origin[1] * size % 16 == 0
+        return not (tile.pitch * size % 16 or tile.origin[1] * size % 16 or tile.place.offset % 16)
     if isinstance(tile.origin[0], int) and tile.origin[0] % 8:
         return False
     return tile.origin[1] * size % min(32, tile.swizzle) == 0

@@ -10,7 +10,7 @@ from ..language.errors import described, located
 from ..language.values.literals import known_integer
 from ..types import ScalarType, bf16, e4m3, e5m2, f16, f32, f64, pred, s8, s32, tf32, u8
 
-__all__ = ["KINDS", "RESULTS", "SHAPES", "matrix", "moved", "multiple", "predicate", "sides", "some"]
+__all__ = ["KINDS", "RESULTS", "SHAPES", "kind_named", "matrix", "moved", "multiple", "predicate", "sides", "some"]
 
 SHAPES = {8: "m16n8k32", 16: "m16n8k16", 32: "m16n8k8", 64: "m8n8k4"}
 """The shape of the instruction, by the bits of an element of a and b."""
@@ -47,6 +47,11 @@ def matrix(view: Any, what: str) -> Any:
 
 def some(number: Any) -> bool:
     return isinstance(number, Value) or number != 0
+
+
+def kind_named(kind: object) -> str:
+    """A type as it is written, or what came instead of one."""
+    return str(kind) if isinstance(kind, ScalarType) else described(kind)
 
 
 def moved(by: Any, number: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from ..errors import PtxTypeError
 from ..isa.fragments import layout
 from ..language import Value, pack, ptx, reg
-from ..language.errors import described, located
+from ..language.errors import located
 from ..language.values.literals import known_integer
 from ..types import ScalarType, bf16, f16, f16x2, f32, f64
 from ..warp import reduce as reduce_lanes
 from .fragments import Fragment, element
-from .operands import SHAPES, matrix, moved
+from .operands import SHAPES, kind_named, matrix, moved
 
 __all__ = ["Accumulator", "Held", "accumulator"]
 
@@ -153,7 +153,7 @@ class Accumulator:
         self._single("fragment")
         if dtype not in (f16, bf16) or self.dtype is not f32 or self.shape[1] % 16 or self._lanes != _LANES:
             raise located(
-                PtxTypeError, f"{self!r} as a of {described(dtype)}",
+                PtxTypeError, f"{self!r} as a of {kind_named(dtype)}",
                 "sums of f32 with a multiple of 16 columns, as f16 or bf16",
             )
         held = {(row, column): register for row, column, register, _ in self._numbers()}
