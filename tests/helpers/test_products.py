@@ -74,11 +74,11 @@ def _product_of_a_warp(kinds: Any, swizzles: Any, turned: Any, m: int, n: int, k
     return kernel
 
 
-@pytest.mark.parametrize("kinds", _TYPES, ids=str)
+@pytest.mark.parametrize("kinds", [kinds for kinds in _TYPES if kinds[0] is not bf16], ids=str)
 def test_product_of_a_warp(rng: Rng, kinds: Any) -> None:
     """Both orders of a and of b, each swizzle somewhere, an odd number of blocks, a result without its last ones."""
     k = {8: 32, 16: 32, 32: 16, 64: 8}[kinds[0].bits]
-    for turned in ((False, True), (True, False))[: 1 + (kinds[0] in (f16, e4m3))]:
+    for turned in ((False, True), (True, False))[: 1 + (kinds in (_TYPES[0], _TYPES[4]))]:
         swizzles = [
             int(rng.choice([0, *(s for s in (16, 32, 64, 128) if shape[1] * kinds[0].bytes % s == 0)]))
             for shape in _shapes(32, 24, k, turned)

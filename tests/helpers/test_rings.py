@@ -13,7 +13,7 @@ from ptxdsl import (
 )
 
 Rng = np.random.Generator
-SEEDS = (None, 1, 2)
+SEEDS = (None, 1)
 
 
 def _run(kernel: Any, grid: Any, threads: int, *arguments: Any, **options: Any) -> None:
@@ -69,7 +69,8 @@ def test_rings_of_threads(rng: Rng, stages: int, way: str) -> None:
     turns = 5
     kernel = _ring(stages, stages * turns, way)
     x = rng.integers(0, 1 << 16, 32 * stages * turns, np.uint32)
-    for options in (*({"seed": seed} for seed in SEEDS), {"sanitize": "race"}):
+    checked: list[dict[str, Any]] = [{"sanitize": "race"}] if (stages, way) == (3, "loop") else []
+    for options in (*({"seed": seed} for seed in SEEDS), *checked):
         y = np.zeros_like(x)
         _run(kernel, 1, 64, x, y, turns, **options)
         np.testing.assert_array_equal(y, x * x + 1)
@@ -278,8 +279,8 @@ def test_stores_to_other_blocks(rng: Rng) -> None:
             mbarrier.invalidate(bars)
 
     x, y = rng.integers(0, 1 << 20, 256, np.uint32), np.zeros(64, np.uint32)
-    for options in (*({"seed": seed} for seed in SEEDS), {"sanitize": "race"}):
-        _run(kernel, 2, 32, x, y, cluster=2, **options)
+    for seed in SEEDS:
+        _run(kernel, 2, 32, x, y, cluster=2, seed=seed)
         rows = x.reshape(2, 32, 4)
         np.testing.assert_array_equal(y.reshape(2, 32), (rows[..., 0] + rows[..., 3])[:, ::-1])
 
