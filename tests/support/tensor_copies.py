@@ -79,6 +79,7 @@ _COPY = """    mov.u32 %n, 0;
     @%p bra {label};
 """
 _LOAD = """    mbarrier.init.shared.b64 [bar], 1;
+    fence.proxy.async.shared::cta;
     mbarrier.arrive.expect_tx.shared.b64 %state, [bar], {expected};
     {instruction} [box], [%map, {{{list}}}], [bar];
 WAIT:

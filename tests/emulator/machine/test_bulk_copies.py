@@ -258,6 +258,7 @@ def doubled(x: Ptr[f32], y: Ptr[f32]):
     tile, bar = shared(f32, 256, align=16), shared(u64, 1)
     with when(ptx.tid.x == 0):
         ptx.mbarrier.init.shared.b64(bar, 1)
+        ptx.fence.proxy.async_.shared__cta()
         ptx.mbarrier.arrive.expect_tx.shared.b64(bar, 1024)
         ptx["cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"](tile, x, 1024, bar)
     ptx.bar.sync(0)
