@@ -357,6 +357,23 @@ def _unwritten() -> list[Program]:
     ]
 
 
+def _copied() -> list[Program]:
+    """Tiles that cp.async fills: its wait comes before the fence, in the thread that copies."""
+    found = []
+    copy = "@%p1 cp.async.cg.shared.global [%r12], [%rd3], 16;"
+    late = f"{FENCE}\n{SYNC}\n"
+    for reader, read in _readers("").items():
+        b = B_TILE if reader == "wgmma" else ""
+        groups = [b, copy, "cp.async.commit_group;", "cp.async.wait_group 0;", late, read]
+        found.append(_made(f"cp.async, group -> {reader}", groups, True))
+    for reader, read in _readers("//@").items():
+        b = B_TILE if reader == "wgmma" else ""
+        found.append(_made(f"cp.async -> {reader}: no wait", [b, copy, late, read], False))
+        found.append(_made(f"cp.async -> {reader}: waits for all but one group", [
+            b, copy, "cp.async.commit_group;", "cp.async.wait_group 1;", late, read], False))
+    return found
+
+
 def _made(name: str, steps: list[str], right: bool) -> Program:
     return Program(name, _HEAD + "\n".join(filter(None, steps)) + _FOOT, right)
 
@@ -365,4 +382,5 @@ def programs() -> list[Program]:
     """All of them."""
     return [
         *_generic_to_async(), *_async_to_all(), *_reuse(), *_rings(), *_registers(), *_mbarriers(), *_unwritten(),
+        *_copied(),
     ]

@@ -38,12 +38,13 @@ class ProxyRange(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMo
     """Checks the shadow of the shared memory that copies access from host addresses on, and brings it up to date.
 
     ``writes``, or else reads. ``of_thread``: a group of the thread completes it, else an mbarrier. ``init``: what is
-    read must have been written. ``granule`` as of ShadowCheck.
+    read must have been written. ``granule`` and ``copies`` as of ShadowCheck.
     """
 
     writes: bool
     of_thread: bool
     init: bool
+    copies: bool
     granule: int
     size: OperandClass
     guard: OperandClass
@@ -62,6 +63,7 @@ class ProxyTile(MicroOp, may_fault=True, repeatable=True, inlinable="see Warpgro
     depth: int
     pieces: int
     init: bool
+    copies: bool
     granule: int
     descriptor: OperandClass
     guard: OperandClass

@@ -143,7 +143,7 @@ class Instrumentation:
         """Whether compiled code follows mbarriers and barriers of some warps or lanes, rather than Python."""
         self.proxies: ProxyInstrumentation | None = None
         if self.mbarriers and granularity(low.spaces).followed:
-            self.proxies = ProxyInstrumentation(low, self.granule, checks.init)
+            self.proxies = ProxyInstrumentation(low, self.granule, checks.init, self.copy_groups >= 0)
             self.barriers_only = False
         self.registers = ProductRegisters(low) if granularity(low.spaces).proxies else None
         self.bulk_stores = any(
@@ -220,8 +220,8 @@ class Instrumentation:
                 continue  # what wgmma reads is in no proof
             number = id(self.low.graph.statements[place])
             self.accesses[place] = race and number not in ordered, init and number not in written
-        if not any(init and self._finds_copies(self.low.graph.statements[place]) for place, (_, init)
-                   in self.accesses.items()):
+        if self.proxies is None and not any(init and self._finds_copies(self.low.graph.statements[place])
+                                            for place, (_, init) in self.accesses.items()):
             self.copy_groups = -1
 
     def _is_shared(self, place: int) -> bool:

@@ -77,8 +77,8 @@ class ProductRegisters:
 class ProxyInstrumentation:
     """Adds them to one function."""
 
-    def __init__(self, low: Lowering, granule: int, init: bool) -> None:
-        self.low, self.granule, self.init = low, granule, init
+    def __init__(self, low: Lowering, granule: int, init: bool, copies: bool) -> None:
+        self.low, self.granule, self.init, self.copies = low, granule, init, copies
 
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
@@ -104,7 +104,9 @@ class ProxyInstrumentation:
         low, guard = self.low, self._guard(statement)
         of_thread = statement.form.effects.completes == "bulk_group"
         objects = [] if of_thread else [raw("i", slot(low, "%proxy.object", 8))]
-        op = ProxyRange(writes, of_thread, self.init and not writes, self.granule, size.kind, guard.kind)
+        op = ProxyRange(
+            writes, of_thread, self.init and not writes, self.copies and not writes, self.granule, size.kind, guard.kind
+        )
         low.emit(op, guard, size, hosts(low, operand), *objects, self._place())
 
     def completes(self, statement: Instruction) -> None:
@@ -122,8 +124,8 @@ class ProxyInstrumentation:
             descriptor: Any = low.read(statement, tile.descriptor, 64)
             lines = ROWS if tile.left else tile.lines
             op = ProxyTile(
-                tile.major, tile.left, lines, tile.depth, tile.pieces, self.init, self.granule, descriptor.kind,
-                guard.kind,
+                tile.major, tile.left, lines, tile.depth, tile.pieces, self.init, self.copies, self.granule,
+                descriptor.kind, guard.kind,
             )
             low.emit(op, guard, descriptor, self._place())
 

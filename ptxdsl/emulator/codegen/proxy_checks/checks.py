@@ -18,7 +18,7 @@ from ...machine.layout import LANES, SHARED_START, Status, Warp
 from ...machine.proxy_shadow import (
     ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, SAME, Kinds, Objects, ProxyShadow,
 )
-from ...machine.shadow import SUPPRESSED, WARP_SHIFT, WORD_SHIFT, Plane, Reason, Shadow
+from ...machine.shadow import LANE, SUPPRESSED, TICKET_SHIFT, WARP, WARP_SHIFT, WORD_SHIFT, Plane, Reason, Shadow
 from ...semantics.lanes import Bits, Lanes
 from ..atomics import element_at, spill
 from ..data import guard_mask, source
@@ -32,7 +32,7 @@ __all__: list[str] = []
 
 JUDGE = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i64, i64, i64, i32, i32])
 _PIECE = 16
-_WRITES, _INIT, _COUNT = 1, 2, 8
+_WRITES, _INIT, _COPIES, _COUNT = 1, 2, 4, 8
 """What a judgement is told: bits, and the shift of the number of granules."""
 _GRANULE = 4
 _OBJECT = ASYNC | 0xFF << OBJECT_SHIFT
@@ -42,8 +42,8 @@ _PLANES = ((Plane.WRITER, Reason.WRITER), (Plane.READER, Reason.READER), (Plane.
 class _Pieces:
     """Checks 16 bytes or more of shared memory, and notes the access: ``word`` is its shadow word."""
 
-    def __init__(self, h: Handler, granule: int, writes: bool, init: bool) -> None:
-        self.h, self.granule, self.writes, self.init = h, granule, writes, init
+    def __init__(self, h: Handler, granule: int, writes: bool, init: bool, copies: bool) -> None:
+        self.h, self.granule, self.writes, self.init, self.copies = h, granule, writes, init, copies
         self.shadow = ShadowState(h)
         self.orders = Orders(h, self.shadow)
         self.origin, self.stride = self.shadow.get(Shadow.SHARED_ORIGIN), self.shadow.get(Shadow.SHARED_STRIDE)
@@ -88,10 +88,17 @@ class _Pieces:
             seen = h.ir.or_(seen, stays)
             seen = seen if marks is None else h.ir.or_(seen, h.ir.not_(marks))
             fine = h.ir.and_(fine, seen)
+        if self.copies:
+            words, oldest = h.ir.load(at(Plane.COPY), align=8), self.shadow.get(Shadow.OLDEST_COPY)
+            first = h.ir.insert_element(ir.Constant(kind, ir.Undefined), oldest, h.i32(0))
+            limit = h.ir.shuffle_vector(first, first, ir.Constant(ir.VectorType(i32, count), [0] * count))
+            open_ = h.ir.bitcast(h.ir.icmp_unsigned(">=", words, limit), ir.IntType(count))
+            fine = h.ir.and_(fine, h.zero(open_))
         quick, slow, done = (h.block_named(name) for name in ("quick", "slow", "checked"))
         h.ir.cbranch(h.likely(fine), quick, slow)
         h.ir.position_at_end(slow)
-        flags = self.writes * _WRITES | self.init * _INIT | count << _COUNT | self.granule << _GRANULE
+        flags = self.writes * _WRITES | self.init * _INIT | self.copies * _COPIES
+        flags |= count << _COUNT | self.granule << _GRANULE
         function = h.ir.bitcast(self.shadow.get(Shadow.JUDGE, pointer), JUDGE.as_pointer())
         word = self.word if marks is None else h.ir.select(marks, self.word, h.i64(0))
         passed = h.ir.call(
@@ -160,6 +167,7 @@ def judgement(module: ir.Module, name: str, _: ProxyJudgement) -> None:
         writer = h.ir.load(pointer_to(Plane.WRITER), align=8)
         unwritten = h.ir.and_(h.ir.and_(init, h.ir.not_(writes)), h.ir.icmp_unsigned("<", writer, base))
         h.branch_unless(h.ir.not_(unwritten), lambda: away(Reason.UNINITIALISED, writer))
+        _demand_copied(h, shadow, h.nonzero(h.ir.and_(flags, h.i32(_COPIES))), pointer_to, away)
         h.branch_unless(settled(writer), lambda: away(Reason.WRITER, writer))
         generic = h.ir.and_(h.ir.icmp_signed(">=", writer, h.i64(0)), h.ir.icmp_unsigned(">", writer, base))
 
@@ -197,6 +205,22 @@ def judgement(module: ir.Module, name: str, _: ProxyJudgement) -> None:
     h.ir.ret(const(i1, 1))
 
 
+def _demand_copied(h: Handler, shadow: ShadowState, asked: Any, pointer_to: Any, away: Any) -> None:
+    """Leave where a ``cp.async`` to a granule is incomplete."""
+    look, on = h.block_named("copy"), h.block_named("no_copy")
+    h.ir.cbranch(asked, look, on)
+    h.ir.position_at_end(look)
+    word = h.ir.load(pointer_to(Plane.COPY), align=8)
+    clocks, size = shadow.get(Shadow.COPY_CLOCKS), shadow.get(Shadow.COPY_BYTES)
+    warp = h.ir.lshr(h.ir.and_(word, h.i64(WARP)), h.i64(WARP_SHIFT))
+    at = h.ir.add(h.ir.mul(warp, size), h.ir.shl(h.ir.and_(word, h.i64(LANE)), h.i64(2)))
+    oldest = h.load(h.ir.inttoptr(h.ir.add(clocks, at), pointer), 0, i32)
+    complete = h.ir.icmp_unsigned("<", h.ir.trunc(h.ir.lshr(word, h.i64(TICKET_SHIFT)), i32), oldest)
+    h.branch_unless(complete, lambda: away(Reason.INCOMPLETE_COPY, word))
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
+
+
 def _access_word(h: Handler, shadow: ShadowState, completed: Any, statement: Any, lane: Any) -> Any:
     """The shadow word of an access: what completes it, the statement, warp and lane."""
     who = h.ir.or_(h.ir.shl(shadow.number, h.i64(WARP_SHIFT)), h.ir.zext(lane, i64))
@@ -215,7 +239,7 @@ def proxy_range(h: Handler, op: ProxyRange) -> None:
     statement = h.field()
     h.skip_unless_any(mask)
     h.branch_unless(h.ir.not_(_suppressed(h, statement)), h.next)
-    pieces = _Pieces(h, op.granule, op.writes, op.init)
+    pieces = _Pieces(h, op.granule, op.writes, op.init, op.copies)
     shadow = pieces.shadow
 
     def one(lane: Any) -> None:
@@ -246,7 +270,7 @@ def proxy_tile(h: Handler, op: ProxyTile) -> None:
     h.branch_unless(h.ir.not_(_suppressed(h, statement)), h.next)
     if not op.descriptor.scalar:
         descriptor = h.ir.extract_element(descriptor, h.i32(0))
-    pieces = _Pieces(h, op.granule, False, op.init)
+    pieces = _Pieces(h, op.granule, False, op.init, op.copies)
     shadow = pieces.shadow
     group = h.ir.lshr(shadow.number, h.i64(2))
     generation = h.ir.zext(pieces.orders.get(ProxyShadow.COMMITTED, shadow.number, i32), i64)
