@@ -164,8 +164,13 @@ MADE:
     rest = rest.replace("add.u64 %at, %at, %data;", "add.u64 %at, %at, %out;").replace("    ret;", "END:\n    ret;")
     held = np.zeros(256, np.uint8)
     place = held[-held.ctypes.data % 128 :][:128]
-    kernel = ptxdsl.load(begin + made.replace("MODE", str(mode)) + "    mbarrier.init" + rest)["k"]
-    kernel.configure(1, 32, backend="emulator")(place, array, np.array([32, 30], np.int32), found)
+    text = begin + made.replace("MODE", str(mode)) + "    mbarrier.init" + rest
+    arguments = place, array, np.array([32, 30], np.int32), found
+    ptxdsl.load(text)["k"].configure(1, 32, backend="emulator", sanitize=("race", "init"))(*arguments)
+    unfenced = ptxdsl.load(text.replace("fence.proxy.tensormap::generic.acquire.gpu [%map], 128;", ""))["k"]
+    with pytest.raises(ptxdsl.RaceError, match=r"of which the store by thread .* has changed m\[0\]: no `fence.proxy"):
+        unfenced.configure(1, 32, backend="emulator", sanitize="race")(*arguments)
+    ptxdsl.load(text)["k"].configure(1, 32, backend="emulator")(*arguments)
     other = np.zeros(2048, np.uint8)
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
     by_host = tensor_map(array, (16, 32), swizzle=128, l2_promotion=0)

@@ -374,6 +374,23 @@ def _copied() -> list[Program]:
     return found
 
 
+def _swizzled() -> list[Program]:
+    """Tiles that begin in the middle of their swizzle."""
+    found = []
+    fill = f"{OVERWRITE}\n@%p1 st.shared.v4.b32 [%r12+2048], {{%r40, %r41, %r42, %r43}};"
+    for span, mode in ((128, 1), (64, 2), (32, 3)):
+        for shift in (0, 128, 512, 1024):
+            right = shift % (span // 16 * 128) == 0
+            a = f"add.u32 %r30, %r30, {shift >> 4}; mov.b64 %rd10, {{%r30, {mode << 30 | 8 * span >> 4}}};"
+            lines = PRODUCT.replace("m64n8k16", "m64n8k16") + ("" if right else " //@")
+            rows = {128: 16, 64: 32, 32: 64}[span]  # of 2048 bytes: groups of eight rows come again
+            a = a if rows == 64 else a.replace(f"{mode << 30 | 8 * span >> 4}", f"{mode << 30}")
+            steps = [B_TILE, fill, FENCE, SYNC, FIRST, a, "wgmma.fence.sync.aligned;", lines,
+                     "wgmma.commit_group.sync.aligned;", DONE, OVER]
+            found.append(_made(f"swizzle of {span} bytes, begins at {shift}", steps, right))
+    return found
+
+
 def _made(name: str, steps: list[str], right: bool) -> Program:
     return Program(name, _HEAD + "\n".join(filter(None, steps)) + _FOOT, right)
 
@@ -382,5 +399,5 @@ def programs() -> list[Program]:
     """All of them."""
     return [
         *_generic_to_async(), *_async_to_all(), *_reuse(), *_rings(), *_registers(), *_mbarriers(), *_unwritten(),
-        *_copied(),
+        *_copied(), *_swizzled(),
     ]

@@ -10,8 +10,8 @@ from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
 __all__ = [
-    "ProxyFence", "ProxyGroup", "ProxyHazard", "ProxyJudgement", "ProxyMbarrier", "ProxyNote", "ProxyObject",
-    "ProxyObservation", "ProxyProductFence", "ProxyRange", "ProxySettlement", "ProxyTile",
+    "ProxyFence", "ProxyGroup", "ProxyHazard", "ProxyJudgement", "ProxyMap", "ProxyMbarrier", "ProxyNote",
+    "ProxyObject", "ProxyObservation", "ProxyProductFence", "ProxyRange", "ProxySettlement", "ProxyTile",
 ]
 
 
@@ -66,6 +66,13 @@ class ProxyTile(MicroOp, may_fault=True, repeatable=True, inlinable="see Warpgro
     copies: bool
     granule: int
     descriptor: OperandClass
+    guard: OperandClass
+
+
+class ProxyMap(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorMove", instrumentation=True):
+    """Checks that a fence stands behind what this block has changed of a tensor map in global memory."""
+
+    granule: int
     guard: OperandClass
 
 

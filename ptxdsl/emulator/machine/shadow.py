@@ -363,6 +363,8 @@ class Reason(Number):
     """A tile that does not begin where its swizzle does."""
     REGISTERS = 13
     """A register that a wgmma may still use, or that no fence orders before one."""
+    UNFENCED_MAP = 14
+    """A tensor map that has been changed, with no fence for tensor maps behind that."""
     DEFERRED = 6
     """A load of unwritten memory, which is an error only where its value is used."""
     SYNC_ACCESS = 8

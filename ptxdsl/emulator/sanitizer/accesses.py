@@ -115,7 +115,7 @@ def fence_kinds(form: Form) -> int:
     if form.effects.fence != "proxies":
         return 0
     if any(token.startswith("tensormap") for token in tokens):
-        return Kinds.TENSORMAP
+        return Kinds.TENSORMAP if "acquire" in tokens else 0
     if "async" not in tokens:
         return Kinds.SHARED if any(token.startswith("async::generic") for token in tokens) else 0
     spaces = [token.split("::")[0] for token in tokens if token.split("::")[0] in ("shared", "global")]

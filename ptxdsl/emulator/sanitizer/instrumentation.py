@@ -570,6 +570,9 @@ class Instrumentation:
         size, guard = copy.size_of(low, statement), self._guard(statement)
         if self.proxies is not None and completes == "mbarrier":
             self.proxies.completes(statement)
+        tensor = next((a.operand for a in bulk_accesses(statement.form) if a.kind == "tensor"), None)
+        if self.proxies is not None and tensor is not None:
+            self.proxies.map(statement, tensor)
         for access, (race, tracks) in zip(bulk_accesses(statement.form)[::-1], self._bulk_needs(statement)):
             role = role_of(access)
             if self.proxies is not None and access.kind != "tensor" and access.space == "shared":

@@ -28,9 +28,10 @@ from ..instructions.bulk_copies import hosts, slot
 from ..instructions.lowering import Lowering
 from ..instructions.operands import Field, raw
 from ..instructions.proxy_checks import (
-    ProxyFence, ProxyGroup, ProxyHazard, ProxyMbarrier, ProxyNote, ProxyObject, ProxyProductFence, ProxyRange,
+    ProxyFence, ProxyGroup, ProxyHazard, ProxyMap, ProxyMbarrier, ProxyNote, ProxyObject, ProxyProductFence, ProxyRange,
     ProxyTile,
 )
+from ..instructions.tensor_copies import USED_BYTES
 from ..instructions.wgmma import ROWS, tiles_of
 from ..machine.proxy_shadow import HAZARDS
 from ..machine.shadow import statement_bits
@@ -116,6 +117,15 @@ class ProxyInstrumentation:
             kind, _, place = low.address(statement, mbar, 8, True, "shared")
             objects = raw("i", slot(low, "%proxy.object", 8))
             low.emit(ProxyObject(kind, guard.kind), lane_by_lane(kind, place), guard, objects)
+
+    def map(self, statement: Instruction, operand: int) -> None:
+        """The tensor map that a copy uses, where that is in memory which the kernel may change."""
+        low, guard = self.low, self._guard(statement)
+        address = statement.operands[operand]
+        origin = low.origin(address.base) if isinstance(address, Address) else ""
+        given = any(name == origin and nbytes >= USED_BYTES for name, _, nbytes in low.spaces.parameters)
+        if not given and low.spaces.function.parameters:
+            low.emit(ProxyMap(self.granule, guard.kind), guard, hosts(low, operand), self._place())
 
     def product(self, statement: Instruction) -> None:
         """The tiles in shared memory that a wgmma reads."""

@@ -17,12 +17,13 @@ from .report import WAIT, WAIT_GROUP, Reporter, at
 
 __all__ = ["PROXY_REASONS", "ProxyReporter"]
 
-PROXY_REASONS = (Reason.UNFENCED, Reason.UNFENCED_MBARRIER, Reason.MISALIGNED)
+PROXY_REASONS = (Reason.UNFENCED, Reason.UNFENCED_MBARRIER, Reason.UNFENCED_MAP, Reason.MISALIGNED)
 _FENCE = (
     "put `ptx.fence.proxy.async_.shared__cta()` behind it in the threads that store, before the barrier, or in the "
     "thread that goes on behind the barrier"
 )
 _FENCE_MBARRIER = "put `ptx.fence.mbarrier_init.release.cluster()` behind it, then `ptx.bar.sync(0)`"
+_FENCE_MAP = "put `ptx.fence.proxy.tensormap__generic.acquire.gpu(map, 128)` before it, in the thread that copies"
 _WAIT_GROUP = (
     "wait first: `ptx.wgmma.commit_group.sync.aligned()`, then `ptx.wgmma.wait_group.sync.aligned(0)`"
 )
@@ -48,6 +49,8 @@ class ProxyReporter:
         guarded, address = reporter.range_of(state, host)
         memory = reporter.memory_of(Scene(state, *thread, pc), guarded, address)
         mine = reporter.access_of(state, place, block_of(state), thread)
+        if reason == Reason.MISALIGNED:
+            before = place
         theirs = reporter.access_of(state, before, index_in(reporter.launch.config.grid, other[0]), other[1:])
         finding = self._finding(state, reason, word, (place, before), mine, theirs, memory)
         lines = sorted((reporter.line(state, place), reporter.line(state, before)), key=str)
@@ -96,6 +99,14 @@ class ProxyReporter:
                 f"{what}, which the {theirs.verb} {who} has written through another proxy: no proxy fence is between"
             )
             return self._found("race", message, mine, theirs, memory, _FENCE)
+        if reason == Reason.MISALIGNED:
+            return _misaligned(what, word, mine, memory)
+        if reason == Reason.UNFENCED_MAP:
+            message = (
+                f"{mine.verb} by a tensor map, of which the {theirs.verb} {who} has changed {memory.element}: no "
+                "`fence.proxy.tensormap` is between"
+            )
+            return self._found("race", message, mine, theirs, memory, _FENCE_MAP)
         if reason == Reason.UNFENCED_MBARRIER:
             message = (
                 f"{mine.verb} completed by {memory.element}, whose initialisation {who} is not ordered before it: "
@@ -114,6 +125,17 @@ class ProxyReporter:
         hint = _WAIT_PRODUCTS if completed < Objects.THREAD else WAIT_GROUP.format(".read(0)")
         hint = WAIT[True] if completed < Objects.WARPGROUP else hint
         return self._found("race", message, mine, theirs, memory, hint)
+
+
+def _misaligned(what: str, span: int, mine: Access, memory: Any) -> Finding:
+    """A tile that a swizzle of so many bytes expects somewhere else."""
+    rows = span // 16 * 128
+    message = (
+        f"{what}, a tile that is swizzled by {span} bytes and does not begin at a multiple of {rows}: "
+        "the rows of its swizzle are others than those that its descriptor says"
+    )
+    hint = f"align it: `dynamic_shared(bf16, align={rows})`, and begin tiles at multiples of 8 rows"
+    return Finding("race", message, mine, None, memory.name, memory.element, memory.space, hint)
 
 
 def _stores(state: BlockState, place: int) -> bool:

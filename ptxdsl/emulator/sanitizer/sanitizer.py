@@ -216,7 +216,9 @@ class Sanitizer(Tool):
             self.proxies.note(state, pc, thread, reason, word, other, host)
         if reason == Reason.UNFENCED_MBARRIER:
             ctypes.memmove(memory.get(state, Shadow.WORD_ADDRESS), bytes(8), 8)
-        elif reason != Reason.MISALIGNED:
+        elif reason in (Reason.MISALIGNED, Reason.UNFENCED_MAP):
+            self._patch(state, pc, SUPPRESSED)
+        else:
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
 
     def _ordered(

@@ -1,5 +1,5 @@
 """What the sanitizer inserts about the async proxy."""
 
-from . import checks, events, hazards, orders
+from . import checks, events, hazards, maps, orders
 
-__all__ = ["checks", "events", "hazards", "orders"]
+__all__ = ["checks", "events", "hazards", "maps", "orders"]

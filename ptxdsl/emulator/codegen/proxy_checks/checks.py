@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from ...instructions.proxy_checks import ProxyJudgement, ProxyRange, ProxyTile
 from ...instructions.wgmma import ROWS
-from ....isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, SWIZZLE, Bits as Part
+from ....isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
 from ...machine.layout import LANES, SHARED_START, Status, Warp
 from ...machine.proxy_shadow import (
     ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, SAME, Kinds, Objects, ProxyShadow,
@@ -280,10 +280,12 @@ def proxy_tile(h: Handler, op: ProxyTile) -> None:
     pieces.begin(_access_word(h, shadow, completed, statement, lane), mask, lane)
     tile = _Tile(h, op, pieces, descriptor)
     if op.left:
+        tile.demand_aligned()
         tile.run()
         h.next()
         return
     orders = pieces.orders
+    tile.demand_aligned()
     known = h.ir.icmp_unsigned("==", orders.get(ProxyShadow.TILES, group), descriptor)
     same = h.ir.icmp_unsigned("==", orders.get(ProxyShadow.TILE_GENERATIONS, group), generation)
     known = reduce(h.ir.and_, (known, same, h.ir.not_(tile.marks)))
@@ -316,6 +318,20 @@ class _Tile:
 
     def _part(self, field: Part) -> Bits:
         return ((self.descriptor >> field.low) & (1 << field.width) - 1) << field.unit
+
+    def demand_aligned(self) -> None:
+        """Leave where the tile does not begin in the first row of its swizzle, and the descriptor does not say so."""
+        h, pieces = self.h, self.pieces
+        row = (self.start >> 7) & self.plain.pick(0, self.mask)
+        host = h.ir.add(h.ir.sub(self.start.value, h.i64(SHARED_START)), pieces.low)
+        good = (row.eq(0) | self._part(BASE_OFFSET).ne(0)).value
+
+        def away() -> None:
+            leave(h, pieces.shadow, Reason.MISALIGNED, self.span.value, (h.i64(0), host), h.i32(0))
+            h.stop(Status.CALLBACK)
+            h.ir.ret_void()
+
+        h.branch_unless(good, away)
 
     def run(self) -> None:
         h, op = self.h, self.op
