@@ -31,7 +31,7 @@ from ..instructions.proxy_checks import (
     ProxyFence, ProxyGroup, ProxyHazard, ProxyMap, ProxyMbarrier, ProxyNote, ProxyObject, ProxyProductFence, ProxyRange,
     ProxyTile,
 )
-from ..instructions.tensor_copies import USED_BYTES
+from ...isa.tensor_maps import USED_BYTES
 from ..instructions.wgmma import ROWS, tiles_of
 from ..machine.proxy_shadow import HAZARDS
 from ..machine.shadow import statement_bits

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from ...instructions.proxy_checks import ProxyMap
-from ...instructions.tensor_copies import USED_BYTES
+from ....isa.tensor_maps import USED_BYTES
 from ...machine.layout import Status
 from ...machine.proxy_shadow import Kinds
 from ...machine.shadow import EPOCH_SHIFT, SUPPRESSED, WORD_SHIFT, Reason, Region, Shadow
