@@ -1,17 +1,23 @@
 """``pytest --ptx-sanitize``: a test suite runs its kernels under the emulator's sanitizer, without a change to it.
 
-Nothing of ptxdsl is imported before the option is given, so that the plugin costs a suite that does not use it nothing.
+The fixture ``assert_outcomes`` tests code without locks: a launch of a few threads, in all executions that PTX's memory
+model allows::
+
+    def test_message(assert_outcomes):
+        assert_outcomes(message[2, 1], x, flag, out, never=lambda o: o.out[0] == 1 and o.out[1] == 0)
+
+Nothing of ptxdsl is imported before an option or the fixture asks, so that the plugin costs other suites nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_call"]
+__all__ = ["assert_outcomes", "pytest_addoption", "pytest_report_header", "pytest_runtest_call"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,3 +70,42 @@ def _hook() -> object:
 
 
 pytest_runtest_call = _hook()
+
+
+def _assert_outcomes(
+    launch: Callable[..., object], *args: object, always: Any = None, never: Any = None, sometimes: Any = None,
+    races: bool = True, **named: Any,
+) -> Any:
+    """Check all outcomes of a launch (see ``ptxdsl.outcomes``), and return them.
+
+    ``always``, ``never`` and ``sometimes`` are conditions: a function of an outcome, or a dict of arrays. A thread that
+    waits forever or fails is an error, and so is a race unless ``races``.
+    """
+    __tracebackhide__ = True
+    from .emulator.outcomes.api import outcomes
+
+    found = outcomes(launch, *args, **named)
+    found.forbid(lambda outcome: outcome.waiting or outcome.error)
+    if always is not None:
+        found.always(always)
+    if never is not None:
+        found.forbid(never)
+    if sometimes is not None:
+        found.require(sometimes)
+    if found.races and not races:
+        raise AssertionError("races:\n" + "\n".join(found.races))
+    return found
+
+
+def _fixture() -> object:
+    import pytest
+
+    @pytest.fixture
+    def assert_outcomes() -> Callable[..., Any]:
+        """Check all outcomes of a launch that PTX's memory model allows."""
+        return _assert_outcomes
+
+    return assert_outcomes
+
+
+assert_outcomes = _fixture()

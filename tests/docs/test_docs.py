@@ -19,7 +19,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = (
     "README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/emulator.md", "docs/glossary.md",
-    "docs/language.md", "docs/numerics.md", "docs/tiers.md", "ptxdsl/isa/README.md",
+    "docs/language.md", "docs/memory_model.md", "docs/numerics.md", "docs/tiers.md", "ptxdsl/isa/README.md",
 )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from ...config import override
 from ...errors import LaunchError, caller
 from ...launch import Buffer
 from ..runtime.block_state import LaunchState
@@ -158,15 +159,10 @@ class _Memory:
                 ctypes.memmove(place, data, len(data))
 
 
-def _threads(launch: LaunchState) -> Threads:
-    (x, y, z), (gx, gy, gz) = launch.config.block, launch.config.grid
-    a, b, c = launch.spaces.cluster or (1, 1, 1)
-    blocks, clusters = [], []
-    for block in range(gx * gy * gz):
-        i, j, k = block % gx, block // gx % gy, block // (gx * gy)
-        blocks += [block] * (x * y * z)
-        clusters += [i // a + gx // a * (j // b + gy // b * (k // c))] * (x * y * z)
-    return Threads(blocks, clusters)
+def _threads(launch: LaunchState, machine: Machine) -> Threads:
+    (gx, gy, gz), per_block = launch.config.grid, machine.per_block
+    blocks = [block for block in range(gx * gy * gz) for _ in range(per_block)]
+    return Threads(blocks, [machine.blocks.place(block)[0] for block in blocks])
 
 
 class _Explorer(Observer):
@@ -187,8 +183,8 @@ class _Explorer(Observer):
         launch.tool = self
         memory = _Memory(launch)
         try:
-            machine, threads = Machine(launch), _threads(launch)
-            search = Search(machine, threads, memory.initial, self.bound, self.limit, self._progress)
+            machine = Machine(launch)
+            search = Search(machine, _threads(launch, machine), memory.initial, self.bound, self.limit, self._progress)
             try:
                 executions = search.run()
             except Limit:
@@ -196,7 +192,7 @@ class _Explorer(Observer):
                     f"the launch has more than {self.limit} states to explore", loc=caller(),
                     hint="fewer threads, or shorter loops; `limit=` says how many",
                 ) from None
-            self.found = _Collected(launch, threads, memory, executions).outcomes(not search.cut)
+            self.found = _Collected(launch, memory, executions).outcomes(not search.cut)
         finally:
             memory.restore()
             if self.shows:
@@ -211,10 +207,10 @@ class _Explorer(Observer):
 class _Collected:
     """The executions of a launch, by their final states."""
 
-    def __init__(self, launch: LaunchState, threads: Threads, memory: _Memory, complete: list[Complete]) -> None:
+    def __init__(self, launch: LaunchState, memory: _Memory, complete: list[Complete]) -> None:
         self.names, self.memory = Names(launch), memory
         self.buffers = {buffer.name: buffer for buffer in self.names.buffers if buffer.writable}
-        self.complete = [(each, Execution(threads, each.events)) for each in complete]
+        self.complete = complete
 
     def _states(self, execution: Execution) -> Iterator[tuple[tuple[bytes, ...], list[int]]]:
         """The arrays at the end, and the writes that stay, for each choice that the axioms leave."""
@@ -238,7 +234,8 @@ class _Collected:
         """All of them."""
         found: dict[Any, Outcome] = {}
         races: dict[str, None] = {}
-        for each, execution in self.complete:
+        for each in self.complete:
+            execution = each.execution
             waiting = tuple(f"{self.names.thread(s.thread)} at {place_of(s.statement)}" for s in each.waiting)
             error = "; ".join(f"{type(s.error).__name__}: {s.error}" for s in each.errors)
             for state, last in self._states(execution):
@@ -247,9 +244,7 @@ class _Collected:
                 if known is None or known.steps > len(execution.events):
                     outcome = found[key] = self._outcome(state, waiting, error, len(execution.events))
                     outcome._told = lambda e=execution, n=last: self.names.execution(e, n)  # type: ignore[misc]
-            for causality in execution.orders():
-                races.update(dict.fromkeys(self._race(execution, a, b) for a, b in causality.races()))
-                break
+            races.update(dict.fromkeys(self._race(execution, a, b) for a, b in each.races))
         made = Outcomes([found[key] for key in sorted(found)], complete, sorted(races), len(self.complete))
         made._shows = self._repaired
         return made
@@ -271,7 +266,7 @@ class _Collected:
         def shows(execution: Execution) -> bool:
             return any(holds(self._outcome(state, (), "", 0)) for state, _ in self._states(execution))
 
-        ended = [execution for each, execution in self.complete if not each.waiting and not each.errors]
+        ended = [each.execution for each in self.complete if not each.waiting and not each.errors]
         bad = [execution for execution in ended if shows(execution)]
         return repair(bad, shows)
 
@@ -304,7 +299,7 @@ def outcomes(
     Raises EmulationError for what it does not follow (asynchronous copies, matrix instructions, exchanges of registers
     between lanes), LaunchError beyond the limit.
 
-    >>> from ptxdsl import Ptr, outcomes, ptx, ptx_kernel, u32, use, otherwise, when
+    >>> from ptxdsl import Ptr, outcomes, ptx, ptx_kernel, u32, otherwise, when
     >>> @ptx_kernel
     ... def message(x: Ptr[u32], flag: Ptr[u32], out: Ptr[u32]):
     ...     with when(ptx.ctaid.x == 0):
@@ -314,15 +309,14 @@ def outcomes(
     ...         out[0] = ptx.ld.acquire.gpu.global_.u32(flag)
     ...         out[1] = x[0]
     >>> x, flag, out = (np.zeros(n, np.uint32) for n in (1, 1, 2))
-    >>> with use("emulator"):
-    ...     found = outcomes(message[2, 1], x, flag, out)
+    >>> found = outcomes(message[2, 1], x, flag, out)
     >>> [outcome.out.tolist() for outcome in found]
     [[0, 0], [0, 42], [1, 42]]
     >>> found.forbid(lambda o: o.out[0] == 1 and o.out[1] == 0).races
     [...]
     """
     explorer = _Explorer(bound, limit, progress)
-    with explorer:
+    with override(backend="emulator", sanitize="off"), explorer:
         launch(*args, **named)
     if explorer.found is None:
         raise LaunchError("ptxdsl.outcomes() was given a call that launches nothing", loc=caller())

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from .axioms import Execution, Race
 from .barriers import Phase
 from .events import Event, Identity, Source
 from .machine import Step
@@ -18,26 +19,36 @@ Sources = tuple[tuple[Source, ...], ...]
 """Of each element that is read."""
 
 
-class Path(NamedTuple):
+class Path:
     """How far a thread has come, with the sources of its reads and the phases of its barriers, statement by statement.
 
-    Where reads are pending, ``others`` are the same place for other values of them.
+    Where reads are pending, ``others`` are the same place for other values of them. ``kind``: what the thread is about
+    to do, "stuck" where that depends on a read that is pending. ``events`` are its events, but for those that are
+    pending or depend on such.
     """
 
-    step: Step
-    taken: tuple[Any, ...] = ()
-    others: tuple[Step, ...] = ()
+    __slots__ = ("_hash", "events", "kind", "others", "step", "taken")
 
-    @property
-    def kind(self) -> str:
-        """What the thread is about to do, "stuck" where that depends on a read that is pending."""
-        step = self.step
-        for other in self.others:
-            if other.kind != step.kind or other.place != step.place or other.bar != step.bar:
-                return "stuck"
-            if step.reads and other.elements != step.elements:
-                return "stuck"
-        return step.kind
+    def __init__(self, step: Step, taken: tuple[Any, ...] = (), others: tuple[Step, ...] = ()) -> None:
+        self.step, self.taken, self.others = step, taken, others
+        self.kind = step.kind if all(_alike(step, other) for other in others) else "stuck"
+        self.events: list[Event] = []
+        self._hash = hash((id(step), taken, len(others)))
+
+    @classmethod
+    def of(cls, step: Step, taken: tuple[Any, ...], others: tuple[Step, ...]) -> Path:
+        """A path with the events of all of its steps."""
+        path = cls(step, taken, others)
+        path.events = events_of(path)
+        return path
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Path) and (
+            self.step is other.step and self.taken == other.taken and self.others == other.others
+        )
 
     @property
     def ended(self) -> bool:
@@ -48,6 +59,21 @@ class Path(NamedTuple):
     def pending(self) -> list[int]:
         """The places of the reads that are."""
         return [place for place, taken in enumerate(self.taken) if taken == PENDING] if self.others else []
+
+    def grown(self, step: Step, taken: Any, others: tuple[Step, ...]) -> Path:
+        """The path one step further."""
+        if self.others:
+            return Path.of(step, (*self.taken, taken), others)
+        path = Path(step, (*self.taken, taken))
+        path.events = [*self.events, *events_of_step(self.step, step, taken)]
+        return path
+
+
+def _alike(one: Step, other: Step) -> bool:
+    """Whether two steps are the same place, and read the same."""
+    if other.kind != one.kind or other.place != one.place or other.bar != one.bar:
+        return False
+    return not one.reads or other.elements == one.elements
 
 
 class State(NamedTuple):
@@ -62,15 +88,16 @@ class State(NamedTuple):
 
     def events(self) -> list[Event]:
         """The events of all threads."""
-        return [event for n, path in enumerate(self.paths) for event in events_of(n, path)]
+        return [event for path in self.paths for event in path.events]
 
 
 class Complete(NamedTuple):
     """An execution at its end: ``waiting`` are the threads that never come to theirs, ``errors`` those that failed."""
 
-    events: list[Event]
+    execution: Execution
     waiting: list[Step]
     errors: list[Step]
+    races: list[Race]
 
 
 def steps_of(last: Step) -> list[Step]:
@@ -83,24 +110,25 @@ def steps_of(last: Step) -> list[Step]:
     return steps[::-1]
 
 
-def events_of(thread: int, path: Path) -> list[Event]:
+def events_of(path: Path) -> list[Event]:
     """The events of a thread, but for those that are pending or depend on such."""
     events: list[Event] = []
     others = [steps_of(other) for other in path.others]
     for place, (step, after) in enumerate(pairwise(steps_of(path.step))):
         same = all(o[place].elements == step.elements and o[place + 1].wrote == after.wrote for o in others)
         if same and path.taken[place] != PENDING:
-            events += events_of_step(thread, step, after, path.taken[place])
+            events += events_of_step(step, after, path.taken[place])
     return events
 
 
-def events_of_step(thread: int, step: Step, after: Step, taken: Any) -> Iterator[Event]:
+def events_of_step(step: Step, after: Step, taken: Any) -> Iterator[Event]:
     """The events of a statement: a barrier arrives and then waits, an access has an event an element."""
-    effects, who = step.effects, Identity(thread, 2 * step.depth, 0)
+    effects, who = step.effects, Identity(step.thread, 2 * step.depth, 0)
     event = Event(who, strong=True, scope=effects.scope, statement=step.statement)
     acquires, releases = effects.acquires, effects.releases
     if step.kind == "fence":
-        yield event._replace(fence=True, acquire=acquires, release=releases, sc=effects.order == "sc")
+        if effects.fence == "threads" and not any("sync_restrict" in token for token in step.statement.form.tokens):
+            yield event._replace(fence=True, acquire=acquires, release=releases, sc=effects.order == "sc")
     elif step.kind == "barrier":
         if effects.arrives:
             yield event._replace(barrier=taken, arrives=True, release=releases)

@@ -24,9 +24,10 @@ from ..instructions.instrumentation import Stop
 from ..instructions.lowering import Lowering
 from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block, Cluster, Status, Warp
 from ..machine.unsupported import unsupported
-from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState
+from ..runtime.block_state import TIME_SLICE, LaunchState
 from ..runtime.events import handle
 from ..runtime.faults import failure
+from .block_states import LoneBlocks
 
 __all__ = ["SHARED_BITS", "SHARED_PLACE", "Element", "Machine", "Step"]
 
@@ -49,14 +50,15 @@ class Element(NamedTuple):
 class Step:
     """A place in a thread where it is about to do what others may see, or has ended.
 
-    ``kind`` is access, fence, barrier, end, or fault, with an ``error``. ``given`` is what was read to come here by the
+    ``kind`` is access, fence, barrier, end, or fault, with an ``error``; an access ``reads`` what others may have
+    written, or ``writes``. ``given`` is what was read to come here by the
     statement before, ``wrote`` what that wrote. ``turns``: the thread was in the same state before, and has changed no
     memory since.
     """
 
     __slots__ = (
         "bar", "children", "compare", "depth", "elements", "error", "given", "key", "kind", "number", "parent", "place",
-        "snapshot", "statement", "thread", "turns", "wrote",
+        "reads", "snapshot", "statement", "thread", "turns", "writes", "wrote",
     )
 
     def __init__(self, thread: int, parent: Step | None, given: tuple[bytes, ...], wrote: tuple[bytes, ...]) -> None:
@@ -71,20 +73,11 @@ class Step:
         self.children: dict[tuple[bytes, ...], Step] = {}
         self.snapshot: tuple[bytes, bytes, bytes] = (b"", b"", b"")
         self.key: tuple[bytes, bytes] = (b"", b"")
-        self.turns = False
+        self.turns, self.reads, self.writes = False, False, False
 
     @property
     def effects(self) -> Any:
         return self.statement.form.effects
-
-    @property
-    def reads(self) -> bool:
-        """Whether the statement takes something from memory that others may have written."""
-        return self.kind == "access" and (_access(self.statement).reads or self.effects.waits == "mbarrier")
-
-    @property
-    def writes(self) -> bool:
-        return self.kind == "access" and _access(self.statement).writes and self.effects.waits != "mbarrier"
 
 
 def _access(statement: Instruction) -> Any:
@@ -135,8 +128,8 @@ class Machine:
         self.per_block = x * y * z
         code = translate(spaces.function, spaces, config.block, True, _Stops, keep_registers=True)
         code.described = code.description._replace(source=Source(spaces.function, spaces, config.block, None))
-        self.state = BlockState(launch, code)
-        self.state.own_blocks()
+        self.blocks = LoneBlocks(launch, code)
+        self.state = self.blocks.state(0)
         self.roots: dict[int, Step] = {}
         self.executed = 0
         """Steps that the emulator has run."""
@@ -162,7 +155,8 @@ class Machine:
 
     def _begin(self, thread: int) -> None:
         block, flat = divmod(thread, self.per_block)
-        warp, mask, state = flat // LANES, 1 << flat % LANES, self.state
+        warp, mask = flat // LANES, 1 << flat % LANES
+        state = self.state = self.blocks.state(block)
         state.all = 1 << warp
         state.put(Block.ALL, "I", state.all)
         state.begin()
@@ -268,6 +262,8 @@ class Machine:
         if step.kind != "access":
             return True
         access = _access(statement)
+        waits = statement.form.effects.waits == "mbarrier"
+        step.reads, step.writes = access.reads or waits, access.writes and not waits
         address = statement.operands[access.operand]
         assert isinstance(address, Address)
         at = self._address(step.thread, access.space, address)
@@ -300,9 +296,10 @@ class Machine:
     def _element(self, thread: int, space: str, at: int, nbytes: int) -> Element:
         start = SHARED_WINDOW if space == "generic" else 0
         if space.startswith("shared") or SHARED_WINDOW <= at < LOCAL_WINDOW:
-            offset = (at - start) % (1 << Cluster.RANK_BITS)
-            block = thread // self.per_block
-            place = SHARED_PLACE + (block << SHARED_BITS) + offset
+            rank, offset = divmod(at - start, 1 << Cluster.RANK_BITS)
+            cluster, own = self.blocks.place(thread // self.per_block)
+            rank = rank if self.blocks.size > 1 else own
+            place = SHARED_PLACE + ((cluster * self.blocks.size + rank) << SHARED_BITS) + offset
             return Element(place, self.state.shared - SHARED_START + offset, nbytes)
         for area in self.launch.ranges:
             if area is not None and not area.shared and area.address <= at < area.address + area.nbytes:
@@ -332,6 +329,7 @@ class Machine:
         step.turns = self._turns(step)
 
     def _restore(self, step: Step) -> None:
+        self.state = self.blocks.state(step.thread // self.per_block)
         head, own, local = step.snapshot
         view, (low, high) = self.state._view, self._local
         begin = step.thread % self.per_block // LANES * self.state.stride

@@ -12,7 +12,7 @@ there for others, until a write is there that the read takes. So dependencies ar
 
 Reduction: a read of bytes that no other thread writes from there on is taken at once, since nothing that the other
 threads do changes what it can read. What each thread accesses is learned on the way (:mod:`.accesses`); where something
-comes that was not known, the search begins again with that knowledge. A turn of a loop that ends in the state that it
+came that was not known, the search is made again with that knowledge. A turn of a loop that ends in the state that it
 began in, without a change of memory, is left out: an execution without it allows the same and more. A thread that can
 do nothing else waits forever.
 
@@ -36,10 +36,10 @@ from .machine import Machine, Step
 
 __all__ = ["Limit", "Search"]
 
-PENDING_READS = 3
+PENDING_READS = 4
 """Reads of a thread that may be pending at a time,"""
 GUESSES = 4
-"""and values of each that are tried to see what depends on it."""
+"""and values of each that are tried to see what depends on it, one read after the other."""
 _Choice = tuple[tuple[Source, ...], bytes]
 
 
@@ -68,7 +68,8 @@ class Search:
     def run(self) -> list[Complete]:
         """All complete executions."""
         while True:
-            self.accesses.learned, self.cut, self.seen = False, False, set()
+            self.accesses.begin()
+            self.cut, self.seen = False, set()
             found = self._explore()
             if not self.accesses.learned:
                 return found
@@ -86,8 +87,6 @@ class Search:
                 raise Limit
             self.progress(len(self.seen), len(found))
             following, complete = self._following(state)
-            if self.accesses.learned:
-                return []
             stack += following
             if complete is not None:
                 found.append(complete)
@@ -115,7 +114,7 @@ class Search:
 
     def _grown(self, path: Path, taken: Any, given: tuple[bytes, ...]) -> Path:
         after = self.machine.after
-        return Path(after(path.step, given), (*path.taken, taken), tuple(after(other, given) for other in path.others))
+        return path.grown(after(path.step, given), taken, tuple(after(other, given) for other in path.others))
 
     def _goes_on(self, path: Path) -> bool:
         step, kind = path.step, path.kind
@@ -129,8 +128,6 @@ class Search:
         reading = [n for n, p in enumerate(paths) if p.kind == "access" and p.step.reads and p.step.depth < self.bound]
         for path in paths:
             self.accesses.learn(path)
-        if self.accesses.learned:
-            return [], None
         alone = [n for n in reading if not self.accesses.disturbed(state, n)][:1]
         events = state.events()
         following = [grown for thread in alone or reading for grown in self._reads(state, thread, events)]
@@ -146,7 +143,16 @@ class Search:
         left = [path.step for path in paths if not path.ended]
         if any(step.depth >= self.bound for step in left):
             return [], None
-        return [], Complete(events, left, [path.step for path in paths if path.kind == "fault"])
+        if any(self._escapes(state, step.thread) for step in left):
+            return [], None
+        return [], self._complete(events, left, [path.step for path in paths if path.kind == "fault"])
+
+    def _complete(self, events: list[Event], waiting: list[Step], errors: list[Step]) -> Complete:
+        execution = Execution(self.threads, events)
+        races = next(execution.orders()).races()
+        for event in (events[n] for race in races for n in race):
+            self.accesses.note_race(event)
+        return Complete(execution, waiting, errors, races)
 
     # Reads
 
@@ -156,19 +162,21 @@ class Search:
         postponed = self._postponed(path) if self.accesses.disturbed(state, thread) else None
         if postponed is not None:
             yield self._settled(state.with_path(thread, postponed))
+        for grown, added in self._taken(path, events):
+            if not grown.step.turns:
+                for event in added:
+                    if event.writes:
+                        self.values.setdefault((event.address, event.nbytes), {}).setdefault(event.written)
+                yield self._settled(state.with_path(thread, grown))
+
+    def _taken(self, path: Path, events: list[Event]) -> Iterator[tuple[Path, list[Event]]]:
+        """A thread with its next read made, for each source that the axioms allow, and the events of the read."""
         choices = [self._choices(element.address, element.nbytes, events) for element in path.step.elements]
         for chosen in product(*choices):
-            given = tuple(data for _, data in chosen)
-            after = self.machine.after(path.step, given)
-            if after.turns:
-                continue
-            grown = self._grown(path, tuple(sources for sources, _ in chosen), given)
-            added = list(events_of_step(thread, path.step, after, grown.taken[-1]))
-            for event in added:
-                if event.writes:
-                    self.values.setdefault((event.address, event.nbytes), {}).setdefault(event.written)
+            grown = self._grown(path, tuple(sources for sources, _ in chosen), tuple(data for _, data in chosen))
+            added = list(events_of_step(path.step, grown.step, grown.taken[-1]))
             if Execution(self.threads, [*events, *added]).consistent():
-                yield self._settled(state.with_path(thread, grown))
+                yield grown, added
 
     def _choices(self, address: int, nbytes: int, events: list[Event]) -> list[_Choice]:
         """What an element can be read from, and the bytes."""
@@ -186,16 +194,38 @@ class Search:
             parts.append(options)
         return [(tuple(s for s, _ in chosen), b"".join(d for _, d in chosen)) for chosen in product(*parts)]
 
+    def _escapes(self, state: State, thread: int) -> bool:
+        """Whether a thread, of which every read here ends in a state where it was, need only read again what it has."""
+        left = [state.paths[thread]]
+        known = set()
+        while left:
+            path = left.pop()
+            if path.kind != "access" or not path.step.reads:
+                continue
+            paths = state.with_path(thread, path)
+            for grown, _ in self._taken(path, paths.events()):
+                if not grown.step.turns:
+                    return True
+                key = grown.step.place, grown.step.key
+                if key not in known:
+                    known.add(key)
+                    left.append(grown)
+        return False
+
     # Reads of what comes later
 
     def _postponed(self, path: Path) -> Path | None:
         """A thread that goes on before what it reads has been written; None where it can do nothing then."""
         step = path.step
-        if len(path.pending) >= PENDING_READS or not self.accesses.may_wait(path):
+        if not self.accesses.may_wait(path):
             return None
-        guesses = [self._guesses(element.address, element.nbytes) for element in step.elements]
-        worlds = [self.machine.after(world, g) for world in (step, *path.others) for g in product(*guesses)]
-        grown, writes = Path(worlds[0], (*path.taken, PENDING), tuple(worlds[1:])), False
+        if len(path.pending) >= PENDING_READS:
+            self.cut = True
+            return None
+        first, *guesses = product(*(self._guesses(element.address, element.nbytes) for element in step.elements))
+        worlds = [self.machine.after(world, first) for world in (step, *path.others)]
+        worlds += [self.machine.after(step, guess) for guess in guesses]
+        grown, writes = Path.of(worlds[0], (*path.taken, PENDING), tuple(worlds[1:])), False
         while self._goes_on(grown):
             self.accesses.learn(grown)
             writes = writes or grown.step.writes
@@ -217,8 +247,8 @@ class Search:
         choices = [self._choices(element.address, element.nbytes, events) for element in step.elements]
         for chosen in product(*choices):
             sources = tuple(sources for sources, _ in chosen)
-            if all(s.event is None or s.event.thread == thread for each in sources for s in each):
-                continue
+            if all(s.event is None for each in sources for s in each):
+                continue  # which it need not have waited for
             again = self._again(path, place, sources, tuple(data for _, data in chosen))
             if again is not None:
                 grown = state.with_path(thread, again)
@@ -236,7 +266,9 @@ class Search:
                 if at.place != was.place or (at.reads and at.elements != was.elements):
                     return None
                 at = self.machine.after(at, given if was is steps[place] else following.given)
+                if at.turns:
+                    return None
             if at not in worlds:
                 worlds.append(at)
         taken = (*path.taken[:place], sources, *path.taken[place + 1 :])
-        return Path(worlds[0], taken, tuple(worlds[1:]) if PENDING in taken else ())
+        return Path.of(worlds[0], taken, tuple(worlds[1:]) if PENDING in taken else ())

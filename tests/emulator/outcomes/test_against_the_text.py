@@ -1,0 +1,58 @@
+"""Random litmus tests: the same outcomes as the model has where everything is tried (:mod:`memory_model`)."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from litmus import PLACES, explored
+from memory_model import Op, all_finals
+
+COUNT = 40
+
+
+def _random_op(rng: random.Random, register: str, value: int) -> Op:
+    what = rng.choice(["ld", "ld", "ld", "st", "st", "st", "add", "exch", "fence"])
+    scope = rng.choice(["gpu", "gpu", "cta"])
+    place = rng.choice("xy")
+    if what == "fence":
+        return Op("fence", rng.choice(["sc", "acq_rel"]), scope)
+    if what == "ld":
+        return Op("ld", rng.choice(["weak", "relaxed", "acquire"]), scope, place, 0, register)
+    if what == "st":
+        return Op("st", rng.choice(["weak", "relaxed", "release"]), scope, place, value)
+    return Op(what, rng.choice(["relaxed", "acquire", "release", "acq_rel"]), scope, place, value, register)
+
+
+def _random_program(rng: random.Random) -> tuple[list[list[Op]], int]:
+    sizes = rng.choice([(3, 3), (2, 3), (2, 4), (2, 2, 1), (1, 2, 2), (2, 2, 2)])
+    threads, value = [], 1
+    for size in sizes:
+        ops = []
+        for n in range(size):
+            ops.append(_random_op(rng, f"r{n}", value))
+            value *= 2
+        threads.append(ops)
+    return threads, rng.choice([1, len(threads)])
+
+
+def check(rng: random.Random) -> None:
+    """One random program."""
+    threads, blocks = _random_program(rng)
+    text = " | ".join("; ".join(op.text for op in thread) for thread in threads)
+    wanted = all_finals(threads, [0] * len(threads) if blocks == 1 else list(range(len(threads))))
+    places = sorted({op.place for thread in threads for op in thread if op.place})
+    found = set()
+    for outcome in explored(text, blocks):
+        registers = tuple(
+            int(outcome.out[t, int(op.register[1:])])
+            for t, thread in enumerate(threads) for op in thread if op.register
+        )
+        found.add((registers, tuple(int(outcome.memory[PLACES[place] // 4]) for place in places)))
+    assert found == wanted, f"{text} in {blocks} blocks: only here {found - wanted}, only there {wanted - found}"
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+def test_random_programs(number: int) -> None:
+    check(random.Random(int(os.environ["TEST_SEED"]) + number))
