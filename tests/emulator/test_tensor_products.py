@@ -63,6 +63,8 @@ _CASES = [
     Case(kind="mxf4nvf4", types=_FP4, size="scale_vec::4X", held=True, negative=(True, False)),
     Case(kind="mxf8f6f4", types=("e2m1", "e5m2"), sparse=True, held=True, enable=False),
     Case(kind="mxf8f6f4", types=("e3m2", "e4m3"), turned=(False, True), size="block32"),
+    Case(kind="mxf4nvf4", types=_FP4, size="block16", n=104, copied=True),
+    Case(kind="mxf8f6f4", types=("e5m2", "e2m3"), ids=(2, 1), n=32, copied=True, held=True),
     Case(kind="mxf4", types=_FP4, sparse=True, n=40), Case(kind="mxf4nvf4", types=_FP4, sparse=True, size="block16"),
     Case(kind="mxf4", types=_FP4, held=True, n=64, long=True, swizzles=(0, 0)),
     Case(kind="mxf4nvf4", size="block16", types=_FP4, n=160, long=True, swizzles=(0, 0), ids=(2, 0)),
@@ -269,7 +271,7 @@ def test_a_wrong_matrix_descriptor(which: str, word: int, message: str, rng: Rng
     named = f"the matrix descriptor {word:#x} of {which.upper()} of `tcgen05.mma.cta_group::1.kind::f16`: "
     if message == "goes beyond":
         place = f"a tile at {(word & 0x3FFF) << 4:#x}, leading 0x10, stride 0x400, rows of 128 bytes"
-        message = f"{place} goes beyond the block's shared memory, 0x400 to 0x8404"
+        message = f"{place} goes beyond the block's shared memory, 0x400 to 0x8410"
     assert error.message == named + message
 
 
@@ -324,3 +326,89 @@ def test_a_shift_of_columns_that_is_not_allowed(rng: Rng) -> None:
 
 def test_a_product_of_a_pair_of_one_block(rng: Rng) -> None:
     assert "works on a pair of blocks" in _fails(Case(group=2, m=256), rng, cluster=1).message
+
+
+_LANES = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 count)
+{
+    .reg .b64 %out, %at, %a;
+    .reg .b32 %t, %x, %tmem, %word, %count, %c, %d, %r<4>;
+    .reg .pred %p, %q, %never;
+    .shared .align 1024 .b8 tiles[16384];
+    .shared .align 8 .b32 home;
+    .shared .align 8 .b64 bar;
+    mov.u32 %t, %tid.x;
+    shl.b32 %x, %t, 2;
+COPY:
+    { .reg .b32 %s; mov.u32 %s, tiles; add.u32 %s, %s, %x; st.shared.b32 [%s], 0x3f803f80; }
+    add.u32 %x, %x, 512;
+    setp.lt.u32 %p, %x, 16384;
+    @%p bra COPY;
+    setp.ne.u32 %p, %t, 0;
+    @!%p mbarrier.init.shared.b64 [bar], 3;
+    setp.ge.u32 %p, %t, 32;
+    @%p bra ALLOCATED;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [home], 512;
+ALLOCATED:
+    fence.proxy.async;
+    tcgen05.fence::before_thread_sync;
+    bar.sync 0;
+    tcgen05.fence::after_thread_sync;
+    ld.shared.b32 %tmem, [home];
+    ld.param.u32 %count, [count];
+    ld.param.u64 %out, [out];
+    setp.ge.u32 %q, %t, 3;
+    setp.eq.u32 %never, %t, 999;
+    mov.u64 %a, 0x4000404000010040;
+    @%q bra ISSUED;
+    mov.u32 %c, 0;
+AGAIN:
+    add.u32 %word, %t, 2;
+    shl.b32 %word, %word, 18;
+    or.b32 %word, %word, 0x08000490;
+    shl.b32 %d, %t, 7;
+    add.u32 %d, %d, %tmem;
+    setp.gt.u32 %p, %c, 0;
+    @%never tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %a, %c, %p;
+    tcgen05.mma.cta_group::1.kind::f16 [%d+32], %a, %a, %word, %p;
+    add.u32 %c, %c, 1;
+    add.u32 %x, %count, %t;
+    setp.lt.u32 %p, %c, %x;
+    @%p bra AGAIN;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+ISSUED:
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+    @!%p bra WAIT;
+    tcgen05.fence::after_thread_sync;
+    shr.u32 %d, %t, 5;
+    shl.b32 %d, %d, 21;
+    add.u32 %d, %d, %tmem;
+    mul.wide.u32 %at, %t, 12;
+    add.u64 %at, %at, %out;
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%d+32];
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r1}, [%d+175];
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%d+319];
+    tcgen05.wait::ld.sync.aligned;
+    st.global.b32 [%at], %r0;
+    st.global.b32 [%at+4], %r1;
+    st.global.b32 [%at+8], %r2;
+    bar.sync 0;
+    setp.ge.u32 %p, %t, 32;
+    @%p bra END;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %tmem, 512;
+END:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 1}, {"sanitize": "all"}], ids=str)
+def test_lanes_issue_their_own_products(options: dict[str, Any]) -> None:
+    """Three lanes in a loop, each with a descriptor, a place and a number of turns of its own; 16 times 1 a product."""
+    kernel, out = ptxdsl.load(_LANES)["k"], np.zeros((128, 3), np.float32)
+    for count in (2, 1):
+        kernel.configure(1, 128, backend="emulator", **options)(out, np.uint32(count))
+        np.testing.assert_array_equal(out, np.tile(16.0 * (count + np.arange(3, dtype=np.float32)), (128, 1)))

@@ -66,6 +66,8 @@ class Case:
     """Which half of B's lines are indices that a table decompresses; -1 for none."""
     issuer: int = 0
     """The rank of the block that issues it."""
+    copied: bool = False
+    """Whether tcgen05.cp takes the scales from shared memory, before the product; of at most 128 columns."""
 
     @property
     def scaled(self) -> bool:
@@ -235,6 +237,15 @@ class Memory:
         self.used = start - START + slabs * groups * side * span
         return matrix_word(start, *((group, slab) if span == 16 else (slab, group)), swizzle)
 
+
+    def scales(self, codes: Any, first: int) -> int:
+        """Lay out the scales of 128 lines for a copy to four quarters; the descriptor."""
+        start = self.used
+        self.used += 512
+        for line, mine in enumerate(codes):
+            for number, code in enumerate(mine):
+                self.shared[start + line % 32 * 16 + line // 32 * 4 + first + number] = code
+        return matrix_word(START + start, 16, 128, 0)
 
     def long_tile(self, rng: Rng, codes: Any, kind: str, start: int) -> int:
         """Lines of 48 bytes that begin in the last bytes of rows of 128, and go on in those of another tile."""
@@ -409,6 +420,12 @@ def _scales(case: Case, rng: Rng, given: _Operands, odd: tuple[int, int] | None)
     if odd is not None:
         codes_a[odd[0]], scale_a[odd[0]] = odd[1], np.nan
     given.places |= {"sa": 32 | 2 << 30, "sb": 48 | 1 << 30}
+    if case.copied:
+        given.places |= {"sa": 32, "sb": 48}
+        for memory in given.memories:
+            given.numbers["zero"] = memory.scales(codes_a, case.ids[0])
+            given.numbers["off"] = memory.scales(codes_b, case.ids[1])
+        return scale_a, scale_b
     for rank, memory in enumerate(given.memories):
         _put_scales(memory, 32, codes_a[rank * case.rows : (rank + 1) * case.rows], case.ids[0], False)
         _put_scales(memory, 48, codes_b, case.ids[1], case.banks == 2)
@@ -485,6 +502,8 @@ def _check(case: Case, given: _Operands, out: Any, expected: tuple[Any, Any]) ->
             first = 96
             for quarter in range(0, 128, 32):
                 rest[first : first + 8, quarter : quarter + 31] = rest[first : first + 8, quarter + 1 : quarter + 32]
+        if case.copied:
+            rest[32:36], rest[48:52] = out[rank][32:36], out[rank][48:52]
         rest[cells] = out[rank][cells]
         np.testing.assert_array_equal(out[rank], rest)
         exact, bound = total[rows][~kept], size[rows][~kept]
@@ -522,7 +541,13 @@ _KERNEL = """.version {version}
     .reg .pred %p, %enable;
     .shared .align 1024 .b8 tiles[{nbytes}];
     .shared .align 8 .b32 home;
+    .shared .align 8 .b64 bar;
     mov.u32 %t, %tid.x;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra MADE;
+    mbarrier.init.shared.b64 [bar], 1;
+    fence.mbarrier_init.release.cluster;
+MADE:
     mov.u32 %rank, %ctaid.x;
     ld.param.u64 %image, [images];
     mad.wide.u32 %image, %rank, {nbytes}, %image;
@@ -588,9 +613,11 @@ FILL:
     setp.ne.u32 %p, %x, 0;
     @%p bra ISSUED;
     {product}
+    {commit}
 ISSUED:
-    tcgen05.fence::before_thread_sync;
-    {sync}
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+    @!%p bra WAIT;
     tcgen05.fence::after_thread_sync;
     mov.u32 %c, 0;
 DRAIN:
@@ -618,6 +645,8 @@ def _module(product: str, group: int, nbytes: int, off: int, target: str, versio
     text = _KERNEL.format(
         version=version, target=target, group=group, issuer=issuer, nbytes=nbytes, cell_bytes=512 * COLUMNS,
         product=product,
+        commit=f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
+        + (".multicast::cluster.b64 [bar], 3;" if group == 2 else ".b64 [bar];"),
         sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else "bar.sync 0;",
         list=", ".join(f"%r{n}" for n in range(32)),
         loads="\n".join(f"    ld.global.b32 %r{n}, [%at+{512 * n}];" for n in range(32)),
@@ -634,7 +663,12 @@ def product_text(case: Case) -> str:
     operands = ["[%pd]", a, "%b", *further, "%word", *["[%psa]", "[%psb]"] * case.scaled]
     operands += [off] * case.masked + ["%enable"]
     operands += [str(case.divided)] * bool(case.divided) + ["%zero"] * (case.zero is not None)
-    return f"{case.mnemonic} {', '.join(operands)};"
+    text = f"{case.mnemonic} {', '.join(operands)};"
+    copies = "".join(
+        f"tcgen05.cp.cta_group::{case.group}.32x128b.warpx4 [%{place}], %{word};\n    "
+        for place, word in (("psa", "zero"), ("psb", "off"))
+    )
+    return copies + text if case.copied else text
 
 
 def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
@@ -651,8 +685,9 @@ def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
     options |= {name: value for name, value in changed.items() if name in ("cluster", "seed", "sanitize")}
     launch = kernel.configure(case.group, 128, backend="emulator", **options)
     launch(
-        images, cells, out, given.off if given.off is not None else np.zeros(8, np.uint32),
-        np.uint64(0 if case.held else numbers["a"]), np.uint64(numbers["b"]), np.uint64(case.zero or 0),
+        images, cells, out, given.off if given.off is not None else np.uint64(numbers.get("off", 0)),
+        np.uint64(0 if case.held else numbers["a"]), np.uint64(numbers["b"]),
+        np.uint64(case.zero or numbers.get("zero", 0)),
         np.uint32(numbers["a"] if case.held else 0),
         *(np.uint32(numbers.get(name, 0)) for name in ("d", "lut" if case.table >= 0 else "e", "sa", "sb")),
         np.uint32(numbers["word"]), np.uint32(case.enable),
