@@ -33,7 +33,23 @@ def test_every_example_has_a_kernel() -> None:
     assert {name.partition(".")[0] for name in KERNELS} >= {path.stem for path in EXAMPLES}
 
 
-CLAIMS = [(name, arch) for name in KERNELS for arch in TARGETS if not ("bf16" in name and arch == "sm_75")]
+LOWEST = {
+    **{name: "sm_80" for name in KERNELS if "bf16" in name},
+    "mma_matmul.matmul": "sm_80", "wgmma_matmul.matmul": "sm_90a", "tcgen05_matmul.matmul": "sm_100f",
+}
+"""The lowest targets of those that do not run on all; one with a letter is the only one of its family."""
+
+
+def _claims(name: str, arch: str) -> bool:
+    lowest = LOWEST.get(name, "sm_75")
+    if lowest[-1] in "af":
+        return arch[:-1] == lowest[:-1]
+    return int(arch[3:].rstrip("a")) >= int(lowest[3:])
+
+
+CLAIMS = [(name, arch) for name in KERNELS for arch in TARGETS if _claims(name, arch)]
+MATRIX = [name for name in LOWEST if "bf16" not in name]
+"""Tiles of sums live in registers."""
 
 
 @pytest.mark.ptxas
@@ -41,12 +57,12 @@ CLAIMS = [(name, arch) for name in KERNELS for arch in TARGETS if not ("bf16" in
 def test_assembles_without_spills(name: str, arch: str) -> None:
     taken = KERNELS[name].attributes(arch=arch)
     assert (taken.spill_store_bytes, taken.spill_load_bytes) == (0, 0)
-    assert 0 < taken.num_regs <= 128 and taken.shared_size_bytes <= 48 * 1024
+    assert 0 < taken.num_regs <= (168 if name in MATRIX else 128) and taken.shared_size_bytes <= 48 * 1024
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_target_is_the_lowest_there_is(name: str) -> None:
-    assert KERNELS[name].ir().target == ("sm_80" if "bf16" in name else "sm_75")
+    assert KERNELS[name].ir().target == LOWEST.get(name, "sm_75")
 
 
 @pytest.mark.parametrize("name", LIBRARY)
