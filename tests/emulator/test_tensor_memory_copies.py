@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor_memory_programs import fill, kernel, launched, registers
+from tensor_memory_programs import MEET, complete, fill, kernel, launched, registers
 
 from ptxdsl import EmulationError, MemoryFault
 
@@ -35,7 +35,7 @@ def refused(kind: type[EmulationError], body: str, **how: Any) -> str:
 def test_shift(quarter: int, rng: Rng) -> None:
     """Eight columns of one quarter of the lanes move down by one lane; its last one stays."""
     column = int(rng.integers(0, 57))
-    shift = f"bar.sync 0;\n@%first tcgen05.shift.cta_group::1.down [%base+{quarter << 21 | column}];\nbar.sync 0;"
+    shift = complete(f"@%first tcgen05.shift.cta_group::1.down [%base+{quarter << 21 | column}];")
     source = rng.integers(0, 2**32, (128, 64), np.uint32)
     wanted, first = source.copy(), 32 * quarter
     wanted[first : first + 31, column : column + 8] = source[first + 1 : first + 32, column : column + 8]
@@ -44,12 +44,10 @@ def test_shift(quarter: int, rng: Rng) -> None:
 
 
 def test_shift_in_both_blocks_of_a_pair(rng: Rng) -> None:
-    meet = "barrier.cluster.arrive; barrier.cluster.wait;\n"
-    body = fill(32, 32) + meet + """
+    body = fill(32, 32) + """
     mov.u32 %rank, %cluster_ctarank;
     setp.eq.and.u32 %q, %rank, 1, %first;
-    @%q tcgen05.shift.cta_group::2.down [%base+8];
-    """ + meet + read(32) + meet
+    """ + complete("@%q tcgen05.shift.cta_group::2.down [%base+8];", 2, "%q") + read(32) + MEET
     source = rng.integers(0, 2**32, (128, 32), np.uint32)
     wanted = source.copy()
     wanted[:31, 8:16] = source[1:32, 8:16]
@@ -102,9 +100,8 @@ def test_a_commit_arrives_at_an_mbarrier(space: str) -> None:
 def test_a_commit_arrives_in_several_blocks(space: str, seed: int | None) -> None:
     address = "[barriers]" if space else "[%at]"
     commit = f"tcgen05.commit.cta_group::2.mbarrier::arrive::one{space}.multicast::cluster.b64 {address}, %h"
-    meet = "barrier.cluster.arrive; barrier.cluster.wait;"
-    head = ".reg .b16 %h; mov.b16 %h, 15; mov.u64 %at, barriers; cvta.shared.u64 %at, %at;"
-    body = head + COMMIT.format(commit=commit, meet=meet, rank=1)
+    head = "mov.b16 %h, 15; mov.u64 %at, barriers; cvta.shared.u64 %at, %at;"
+    body = head + COMMIT.format(commit=commit, meet=MEET, rank=1)
     out = launched(kernel(body, columns=0), np.zeros(4), (512,), grid=4, cluster=4, seed=seed)
     assert out.tolist() == list(range(512))
 
@@ -189,9 +186,7 @@ def test_copies(shape: str, mode: int, rng: Rng) -> None:
     word = descriptor(_START + step, leading, stride, mode)
     body = fill(64, 64) + copied(nbytes // 4, 128 * 64) + f"""
     mov.b64 %desc, {word};
-    @%first tcgen05.cp.cta_group::1.{shape}{form} [%base+{lane << 16 | column}], %desc;
-    bar.sync 0;
-    """ + read(64)
+    """ + complete(f"@%first tcgen05.cp.cta_group::1.{shape}{form} [%base+{lane << 16 | column}], %desc;") + read(64)
     image = rng.integers(0, 2**32, (128, 64), np.uint32)
     given = np.concatenate([image.ravel(), source.view(np.uint32)])
     out = launched(kernel(body, columns=64, tile=nbytes), given, (128, 64))
@@ -207,13 +202,12 @@ def test_copies(shape: str, mode: int, rng: Rng) -> None:
 
 
 def test_each_block_of_a_pair_copies_its_own_rows(rng: Rng) -> None:
-    meet = "barrier.cluster.arrive; barrier.cluster.wait;\n"
     body = "mov.u32 %rank, %cluster_ctarank; mul.wide.u32 %at, %rank, 512; add.u64 %source, %source, %at;"
-    body += copied(128) + meet + f"""
+    body += copied(128) + f"""
     mov.b64 %desc, {descriptor(_START, 16, 128, 0)};
     setp.eq.and.u32 %q, %rank, 0, %first;
-    @%q tcgen05.cp.cta_group::2.32x128b.warpx4 [%base+4], %desc;
-    """ + meet + "add.u32 %base, %base, 4;" + read(4) + "sub.u32 %base, %base, 4;" + meet
+    """ + complete("@%q tcgen05.cp.cta_group::2.32x128b.warpx4 [%base+4], %desc;", 2, "%q")
+    body += "add.u32 %base, %base, 4;" + read(4) + "sub.u32 %base, %base, 4;" + MEET
     source = rng.integers(0, 2**32, (2, 32, 4), np.uint32)
     out = launched(kernel(body, columns=32, group=2, tile=512), source, (2, 128, 4), grid=2, cluster=2)
     np.testing.assert_array_equal(out, np.tile(source, (1, 4, 1)))

@@ -8,7 +8,7 @@ import numpy as np
 
 import ptxdsl
 
-__all__ = ["ALLOCATE", "FREE", "cell", "fill", "kernel", "launched", "registers"]
+__all__ = ["ALLOCATE", "FREE", "MEET", "cell", "complete", "fill", "kernel", "launched", "registers"]
 
 _HEAD = """.version {version}
 .target {target}
@@ -19,6 +19,7 @@ _HEAD = """.version {version}
     .reg .b32 %r<{registers}>;
     .reg .f32 %f<{registers}>;
     .reg .b32 %base, %quarter, %t, %w, %a, %b, %c, %bar, %rank;
+    .reg .b16 %h;
     .reg .pred %p, %q, %first;
     .shared .align 1024 .b8 tile[{tile}];
     .shared .align 16 .b32 slot[4];
@@ -71,6 +72,26 @@ def launched(made: Any, source: Any, shape: tuple[int, ...], threads: int = 128,
     out = np.full(shape, 0xDEADBEEF, np.uint32)
     made.configure(grid, threads, **how)(np.ascontiguousarray(source).view(np.uint32), out)
     return out
+
+
+MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+def complete(operation: str, group: int = 1, thread: str = "%first", n: int = 0) -> str:
+    """An operation of one thread, which all threads wait for at an mbarrier; of a pair those of both blocks."""
+    form = f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
+    commit = f"{form}.b64 [barriers]" if group == 1 else f"{form}.multicast::cluster.b64 [barriers], %h"
+    return f"""
+    mov.b16 %h, 3;
+    @%first mbarrier.init.shared.b64 [barriers], 1;
+    bar.sync 0;
+    {MEET if group == 2 else ""}
+    {operation}
+    @{thread} {commit};
+COMPLETE{n}:
+    mbarrier.try_wait.parity.shared.b64 %p, [barriers], 0;
+    @!%p bra COMPLETE{n};
+    """
 
 
 def registers(count: int, first: int = 0, letter: str = "r") -> str:

@@ -19,6 +19,7 @@ from ..instructions.mbarrier import MbarrierOperation
 from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
 from .handler import HANDLER, Handler, const, i1, i32, i64, lanes_of, pointer
+from .tensor_flight import note_complete
 from .data import guard_mask, put, slots_of, source
 from .access import Access
 from .pending import each, fault_of, faulty, some_pending
@@ -50,6 +51,8 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
             old = h.ir.or_(old, h.asked_if(h.ir.not_(old), lambda: _counted(h, work, lane, given)))
             bit = h.ir.shl(h.ir.zext(old, i32), lane)
             h.ir.store(h.ir.or_(h.ir.load(complete), bit), complete)
+            with h.ir.if_then(old):
+                note_complete(h, work.host.at(lane))
         elif slot is not None:
             h.ir.store(old, place_at(h, result, lane, i64), align=8)
 

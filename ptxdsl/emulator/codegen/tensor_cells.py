@@ -146,6 +146,7 @@ class TensorCells:
         h = self.h
         for field, pitch, value in (
             (TensorMemory.CELLS, COLUMN_BYTES, 0xFF), (TensorMemory.WRITTEN, TensorMemory.WRITTEN_PITCH, 0),
+            (TensorMemory.WRITERS, TensorMemory.FLIGHT_PITCH, 0), (TensorMemory.READERS, TensorMemory.FLIGHT_PITCH, 0),
         ):
             place = h.add(self.place, h.ir.add(h.ir.mul(column, h.i32(pitch)), h.i32(field)))
             size = h.ir.zext(h.ir.mul(count, h.i32(pitch)), i64)

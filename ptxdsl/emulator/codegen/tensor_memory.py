@@ -18,6 +18,7 @@ from .data import guard_mask, source
 from .handler import Handler, i32, i64, pointer
 from .registry import emits
 from .tensor_cells import TensorCells, at_most
+from .tensor_flight import ALL_LANES, Flight
 from .warp import Members
 
 __all__: list[str] = []
@@ -229,6 +230,7 @@ def _take(
         cells.fault(Fault.TENSOR_DEALLOCATION, lanes, address)
 
     h.branch_unless(good, leave)
+    Flight(h, cells, lanes).check(cells, address, columns, h.i32(ALL_LANES), writes=True)
     for field, value in (
         (TensorMemory.ALLOCATED, mask), (TensorMemory.STARTS, start), (TensorMemory.EXCLUSIVE, start),
     ):
@@ -266,4 +268,7 @@ def tensor_memory_end(h: Handler, op: TensorMemoryEnd) -> None:
         h.branch_unless(h.zero(left), lambda: cells.fault(Fault.TENSOR_LEAK, gone))
         for field in range(0, TensorMemory.PEER, 8):
             cells.put(field, h.i64(0))
+        for field in (TensorMemory.FLYING, TensorMemory.FLYING + 8):
+            cells.put(field, h.i64(0))
+        cells.put(TensorMemory.COMMITS, h.i32(0))
     h.next()

@@ -8,11 +8,13 @@ from llvmlite import ir
 
 from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, CopyShape, TensorCommit, TensorCopy, TensorShift
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
+from .access import Access
 from .atomics import element_at, spill
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, i64, pointer
 from .registry import emits
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
+from .tensor_flight import ALL_LANES, Flight, note_commit
 from .tensor_tiles import not_a_tile
 
 __all__ = ["SHIFTED_COLUMNS", "shift_down"]
@@ -53,12 +55,24 @@ def tensor_copy(h: Handler, op: TensorCopy) -> None:
             cells.check_lanes(address, good, thread)
             cells.check_columns(address, column, h.i32(4 * shape.pieces), thread)
         _find_rows(h, shape, find, element_at(h, words, number, i64), places, thread)
+        groups = h.ir.shl(h.i32(0x55), h.ir.lshr(lane, h.i32(4))) if shape.anywhere else h.i32(ALL_LANES)
+        _fly(h, own, op.group, (column, h.i32(4 * shape.pieces), groups), thread)
         for cells in own.pair(op.group):
             _copy_rows(h, op, cells, places, lanes_at, (lane, column))
         issued(h, "cp")
 
     h.for_each_lane(lanes, one)
     h.next()
+
+
+def _fly(h: Handler, own: TensorCells, group: int, place: tuple[Any, Any, Any], thread: Any) -> None:
+    """A thread has the tensor core write columns: first, count, groups of lanes."""
+    flight = Flight(h, own, thread, core=True)
+    for cells in own.pair(group):
+        flight.check(cells, *place, writes=True)
+    flight.begin(own.pair(group))
+    for cells in own.pair(group):
+        flight.note(cells, *place, writes=True)
 
 
 def _find_rows(h: Handler, shape: CopyShape, find: Any, word: Any, places: Any, thread: Any) -> None:
@@ -154,6 +168,7 @@ def tensor_shift(h: Handler, op: TensorShift) -> None:
         for cells in own.pair(op.group):
             cells.check_lanes(address, aligned, thread)
             cells.check_columns(address, column, h.i32(SHIFTED_COLUMNS), thread)
+        _fly(h, own, op.group, (column, h.i32(SHIFTED_COLUMNS), h.ir.shl(h.i32(3), h.ir.lshr(lane, h.i32(4)))), thread)
         for cells in own.pair(op.group):
             shift_down(h, cells, lane, column, h.i64(SHIFTED_COLUMNS))
         issued(h, "shift")
@@ -178,12 +193,15 @@ def shift_down(h: Handler, cells: TensorCells, lane: Any, column: Any, count: An
     h.count(count, 1, move)
 
 
-@emits(TensorCommit)
+@emits(TensorCommit, slow_path=True)
 def tensor_commit(h: Handler, op: TensorCommit) -> None:
+    access = Access(h, op.address, None, 8, True)
     lanes = guard_mask(h, op.guard, True)
     if op.guard:
         h.skip_unless_any(lanes)
+    hosts = spill(h, access.hosts(lanes))
     TensorCells(h).use_group(op.group, lanes)
+    h.for_each_lane(lanes, lambda lane: note_commit(h, element_at(h, hosts, lane, i64)))
     h.next()
 
 

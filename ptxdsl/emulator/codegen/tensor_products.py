@@ -14,6 +14,7 @@ from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, i64, pointer
 from .registry import emits
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
+from .tensor_flight import ALL_LANES, Flight
 
 __all__: list[str] = []
 
@@ -93,6 +94,9 @@ class _Issue:
         own = TensorCells(h)
         own.use_group(op.variant.group, self.lane)
         self.blocks: list[TensorCells] = list(own.by_parity()) if op.variant.group == 2 else [own]
+        self.flight = Flight(h, own, self.lane, core=True)
+        self.used: list[tuple[Any, Any, Any, bool]] = []
+        """Of each operand in tensor memory its columns, its lanes in groups, and whether it is written."""
 
     def said(self, place: int) -> Any:
         return self.h.ir.trunc(self.h.load(self.plan, place, i64), i32)
@@ -127,8 +131,13 @@ class _Issue:
                 h.fault(Fault.PRODUCT_LANES, self.lane)
 
             h.branch_unless(good, leave)
+            half = h.ir.shl(h.i32(0x55), h.ir.and_(h.ir.lshr(lane, h.i32(4)), h.i32(1)))
+            groups = h.i32(ALL_LANES) if scale else h.ir.select(halved, half, h.i32(ALL_LANES))
+            writes = name == ProductRequest.D or (name == ProductRequest.A and self.op.shifted)
+            self.used.append((column, self.said(columns), groups, writes))
             for cells in self.blocks:
                 cells.check_columns(address, column, self.said(columns), self.lane)
+                self.flight.check(cells, *self.used[-1])
             offset = h.ir.add(h.ir.mul(column, h.i32(COLUMN_BYTES)), h.ir.shl(lane, h.i32(2)))
             h.store(h.ir.zext(offset, i64), self.request, name)
 
@@ -152,6 +161,10 @@ class _Issue:
         if self.op.shifted:
             for cells in self.blocks:
                 self.shift(cells)
+        self.flight.begin(self.blocks)
+        for used in self.used:
+            for cells in self.blocks:
+                self.flight.note(cells, *used)
         issued(h, "mma")
 
     def shift(self, cells: TensorCells) -> None:

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
-from ..instructions.tensor_transfers import STEPS, Step, TensorCompression, TensorLoad, TensorStore
+from ..instructions.tensor_transfers import STEPS, Step, TensorCompression, TensorLoad, TensorStore, TensorWait
 from ..machine.layout import LANES, Fault, Warp
 from ..semantics.lanes import Bits
 from ..semantics.sparse import rank_of_f32, two_of_four
@@ -16,6 +16,7 @@ from .data import put, slots_of, source
 from .handler import Handler, i32, lanes_of, pointer
 from .registry import emits
 from .tensor_cells import TensorCells, issued, split
+from .tensor_flight import Flight, stores_complete
 from .warp import Members
 
 __all__ = ["Transfer", "lane_cells", "selected"]
@@ -30,6 +31,7 @@ class Transfer:
     def __init__(self, h: Handler, op: Any, shape: str, packed: bool, count: int) -> None:
         self.h, self.step = h, STEPS[shape]
         self.group = Members(h, op.guard, op.masked)
+        self.writes = isinstance(op, TensorStore)
         self.address = source(h, op.address, LANES)
         self.offset, self.half = h.field(), h.field()
         self.apart = 1 + packed
@@ -54,10 +56,17 @@ class Transfer:
         cells.check_lanes(address, h.zero(h.ir.and_(inside, h.i32(-1 - (32 - step.lanes)))), lanes)
         count = h.i32(self.steps * self.span)
         cells.check_columns(address, self.column, count, lanes)
+        self.count = count
+        self.starts = [self.column]
         if step.split:
             second = h.ir.add(self.column, self.half)
             named = h.ir.or_(h.ir.and_(address, h.i32(-1 << 16)), h.ir.and_(second, h.i32(0xFFFF)))
             cells.check_columns(named, second, count, lanes)
+            self.starts.append(second)
+        self.flight = Flight(h, cells, lanes, passes_own=self.writes)
+        self.groups = h.ir.shl(h.i32((1 << step.lanes // 16) - 1), h.ir.lshr(self.lane, h.i32(4)))
+        for start in self.starts:
+            self.flight.check(cells, start, count, self.groups, writes=self.writes)
 
     def columns(self, number: Any) -> list[Any]:
         """The columns of a step: of each cell of a lane those that it has, one behind the other."""
@@ -230,7 +239,20 @@ def tensor_store(h: Handler, op: TensorStore) -> None:
             cells.mark(transfer.lane, column, lanes)
 
     h.count(h.i64(transfer.steps), 1, one)
+    transfer.flight.begin([cells], stores=True)
+    for start in transfer.starts:
+        transfer.flight.note(cells, start, transfer.count, transfer.groups, writes=True)
     issued(h, "st")
+    h.next()
+
+
+@emits(TensorWait)
+def tensor_wait(h: Handler, op: TensorWait) -> None:
+    group = Members(h, op.guard, op.masked)
+    group.check(op.members)
+    group.check_whole()
+    if op.stores:
+        stores_complete(h)
     h.next()
 
 

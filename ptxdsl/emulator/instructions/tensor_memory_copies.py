@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...ir import Address, Instruction
+from .addresses import WithAddress, lane_by_lane
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
@@ -71,10 +72,11 @@ class TensorShift(MicroOp, may_fault=True, repeatable=False, inlinable=_ALONE):
     masked: bool
 
 
-class TensorCommit(MicroOp, may_fault=True, repeatable=True, inlinable=_ALONE):
+class TensorCommit(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=_ALONE):
     """An mbarrier tracks what was issued; the arrival is another instruction."""
 
     group: int
+    address: OperandClass
     guard: OperandClass
     masked: bool
 
@@ -99,5 +101,7 @@ def copy(low: Lowering, statement: Instruction) -> None:
 
 @lowers("tensor_commit")
 def commit(low: Lowering, statement: Instruction) -> None:
-    guard = low.operands.guard(statement)
-    low.emit(TensorCommit(group_of(statement), guard.kind, low.divergent), guard)
+    guard, mbar = low.operands.guard(statement), statement.operand("mbar")
+    assert isinstance(mbar, Address)
+    kind, _, place = low.address(statement, mbar, 8, True)
+    low.emit(TensorCommit(group_of(statement), kind, guard.kind, low.divergent), lane_by_lane(kind, place), guard)

@@ -1,7 +1,8 @@
 """Loads and stores of tensor memory by a warp, its waits and fences.
 
 A shape says which cell each register of each lane is of: in steps of a few columns, whose cells are those of a few
-registers (:class:`Step`). What an instruction has issued is complete, so waits and fences have nothing to do.
+registers (:class:`Step`). What an instruction has issued is done, so fences and waits for loads have nothing to do; a
+wait for stores is noted (:mod:`..codegen.tensor_flight`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import NOTHING, Field, raw
 
-__all__ = ["STEPS", "Cells", "Step", "TensorCompression", "TensorLoad", "TensorStore", "cells_of", "place_of"]
+__all__ = [
+    "STEPS", "Cells", "Step", "TensorCompression", "TensorLoad", "TensorStore", "TensorWait", "cells_of", "place_of",
+]
 
 _ALONE = "tensor memory has no block functions"
 
@@ -97,6 +100,15 @@ class TensorStore(MicroOp, may_fault=True, repeatable=False, inlinable=_ALONE, c
     masked: bool
 
 
+class TensorWait(MicroOp, may_fault=True, repeatable=True, inlinable=_ALONE, converges=True):
+    """The warp waits for its ``stores``, or else its loads."""
+
+    stores: bool
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
 @lowers("tensor_transfer")
 def transfer(low: Lowering, statement: Instruction) -> None:
     opcode, tokens = statement.form.tokens[0], statement.form.tokens
@@ -106,6 +118,10 @@ def transfer(low: Lowering, statement: Instruction) -> None:
         _compression(low, statement)
     elif opcode == "ld":
         _load(low, statement)
+    elif statement.form.effects.waits:
+        guard, members = _common(low, statement)
+        op = TensorWait(opcode == "wait::st", members.kind, guard.kind, low.divergent)
+        low.emit(op, guard, low.priority(), members)
 
 
 def place_of(low: Lowering, statement: Instruction) -> tuple[Field, Field]:

@@ -272,6 +272,17 @@ class ClusterRun(Struct):
     """Turns that blocks may take before compiled code returns to Python."""
 
 
+class Commit(Struct):
+    """A tcgen05.commit: the operations of a stream until one are complete once an mbarrier's phase is."""
+
+    MBARRIER = field("Q")
+    """Its host address."""
+    ISSUER = field("Q")
+    """The :class:`TensorMemory` of the block that has issued them."""
+    STREAM = field("I")
+    NUMBER = field("I")
+
+
 class TensorMemory(Struct):
     """The tensor memory of a block: what of it is allocated, which cells were written, and the cells.
 
@@ -307,6 +318,21 @@ class TensorMemory(Struct):
     """The state of that block."""
     PEER_OPEN = field("Q")
     """Where 64 bits lie that are 0 once it has ended."""
+    FLYING = field("Q", 2)
+    """A bit for each stream that has an operation in flight (:mod:`.codegen.tensor_flight`)."""
+    COMMITS = field("I")
+    """How many COMMITTED has."""
+    ISSUED = field("I", 96)
+    """By stream, the number of its last operation,"""
+    DONE = field("I", 96)
+    """of the last one that is known to be complete,"""
+    ISSUED_AT = field("Q", 96)
+    """and the micro-op of the last one."""
+    COMMITTED = field(Commit, 64)
+    WRITERS = field("I", 8 * 576, align=64)
+    """By column and 16 lanes, the last operation that writes there: its stream, then its number."""
+    READERS = field("I", 8 * 576, align=64)
+    """The same of those that read there."""
     WRITTEN = field("Q", 2 * 576, align=64)
     """By column, a bit for each lane whose cell was written."""
     CELLS = field("Q", 64 * 576, align=64)
@@ -320,6 +346,7 @@ class TensorMemory(Struct):
     PITCH = 4 * LANES
     """Bytes of a column."""
     WRITTEN_PITCH = LANES // 8
+    FLIGHT_PITCH = LANES // 4
 
 
 class Mbarrier:
@@ -540,6 +567,8 @@ class Fault(Number):
     """A tile in shared memory that tcgen05.mma cannot take."""
     TENSOR_DESCRIPTOR = 51
     """A matrix descriptor of a copy to tensor memory that names no rows in shared memory."""
+    TENSOR_FLIGHT = 52
+    """Columns that an operation of tcgen05 may still write or read."""
     CONVERGENCE = 21
     """All lanes of a warp that are left wait for others (:mod:`.runtime.convergence`)."""
 

@@ -211,10 +211,10 @@ class AsyncCopies(Expander):
         self.guarded(f"mbarrier.arrive.release.cluster{self.copied()}.b64", Sink(), self.operand("mbar"))
 
     def commit_multicast(self) -> None:
-        self.keep()
         mnemonic, mbar = f"mbarrier.arrive.release.cluster{self.copied()}.b64", self.operand("mbar")
         for rank, chosen in self._blocks(self.operand("mask")):
             place = self._in_block(mbar, rank, "mbar", self.copied())
+            self.emit(self._without_multicast(), place, guard=chosen)
             self.emit(mnemonic, Sink(), place, guard=chosen)
 
     # Multicast: the instruction in each block of a mask, one after the other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import EmulationError, MemoryFault
+from ...errors import EmulationError, MemoryFault, RaceError
 from ...ir import Instruction
 from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, problem
 from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, TensorCopy, TensorShift
@@ -17,6 +17,8 @@ from .faults import Scene, explains
 __all__ = ["PAIR", "allocations", "waiting_for"]
 
 UNIT = TensorMemory.UNIT
+STORES = 64
+"""The first of the streams of stores (:mod:`..codegen.tensor_flight`)."""
 PAIR = " for a warp of the other block of the pair"
 
 
@@ -183,6 +185,28 @@ def _rows(scene: Scene, _: Fault) -> EmulationError:
     distances = f"leading {leading << 4:#x}, stride {stride << 4:#x}"
     outside = f"{rows}, {distances}, go beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
     return scene.raised(MemoryFault, f"the matrix descriptor {word:#x} of {_named(scene)}: {why or outside}")
+
+
+@explains(Fault.TENSOR_FLIGHT)
+def _flight(scene: Scene, _: Fault) -> EmulationError:
+    state, stream, pc = scene.state, scene.state.get(Block.EXTENTS, "Q"), scene.state.get(Block.EXTENTS + 8, "Q")
+    number = state.code.statement_at(pc) if 0 <= pc - state.code.base <= state.code.offsets[-1] else -1
+    statement: Any = state.code.graph.statements[number] if number >= 0 else None
+    stores = stream >= STORES
+    what = "`tcgen05.st`" if stores else "an operation of the tensor core"
+    if statement is not None:
+        where = f" at {statement.loc}" if statement.loc is not None else f" at PTX line {statement.line}"
+        what = f"`{statement.form.mnemonic}`{where}"
+    message = f"{_named(scene)} accesses column {scene.address} of tensor memory, which {what} in warp {stream % 32}"
+    if stores:
+        return scene.raised(
+            RaceError, f"{message} may not have written yet",
+            "let that warp execute `tcgen05.wait::st.sync.aligned` before it tells others, or goes on itself",
+        )
+    return scene.raised(
+        RaceError, f"{message} may still use",
+        "wait at the mbarrier of a `tcgen05.commit` behind it: `mbarrier.try_wait.parity`",
+    )
 
 
 @explains(Fault.TENSOR_LANES)

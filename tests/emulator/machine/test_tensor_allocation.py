@@ -67,6 +67,7 @@ def test_every_block_begins_with_free_tensor_memory() -> None:
     lines = "".join(f"st.global.b32 [%at+{4 * n}], %r{n};" for n in range(4))
     place = "mul.wide.u32 %at, %t, 16; add.u64 %at, %at, %out; add.u32 %b, %base, %quarter;\n"
     store = "mov.u32 %r9, 7; tcgen05.st.sync.aligned.32x32b.x1.b32 [%b], {%r9};"
+    store += "tcgen05.wait::st.sync.aligned;"
     out = launched(kernel(place + body + lines + store, columns=512), np.zeros(4), (128, 4), grid=3)
     assert (out == 0xFFFFFFFF).all()
     again = launched(kernel(place + body + lines + store, columns=512), np.zeros(4), (128, 4), grid=3)

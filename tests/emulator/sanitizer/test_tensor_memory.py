@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor_memory_programs import fill, kernel, launched, registers
+from tensor_memory_programs import complete, fill, kernel, launched, registers
 
 from ptxdsl import UninitializedError
 
@@ -66,6 +66,7 @@ def test_columns_that_nobody_uses() -> None:
 def test_lanes_that_nobody_uses() -> None:
     """The upper half of each quarter stays unwritten, as by a product of 64 rows."""
     write = "add.u32 %a, %base, %quarter; mov.u32 %r0, %t;\ntcgen05.st.sync.aligned.16x64b.x1.b32 [%a], {%r0};\n"
+    write += "tcgen05.wait::st.sync.aligned;\n"
     body = write + load(0, 1) + "and.b32 %b, %t, 16; setp.eq.u32 %q, %b, 0;\n"
     run(body + stored(1, "@%q "), 1)
     assert finding(body + stored(1), 1) == "load from lane 16, column 0 of tensor memory, which nobody has written"
@@ -104,7 +105,7 @@ def test_a_reduction_over_what_nobody_has_written() -> None:
 
 def test_what_was_shifted_or_copied() -> None:
     """Cells that a shift or a copy has written count as written, those that it moves as what they were."""
-    shift = "bar.sync 0;\n@%first tcgen05.shift.cta_group::1.down [%base];\nbar.sync 0;\n"
+    shift = complete("@%first tcgen05.shift.cta_group::1.down [%base];")
     run(fill(8, 64) + shift + load(0, 8) + stored(8), 8)
     message = finding(fill(4, 64) + shift + load(0, 8) + stored(8), 8)
     assert message.endswith("column 4 of tensor memory, which nobody has written")
@@ -114,13 +115,14 @@ def test_what_was_shifted_or_copied() -> None:
     fence.proxy.async.shared::cta;
     bar.sync 0;
     mov.b64 %desc, {word};
-    @%first tcgen05.cp.cta_group::1.{shape} [%base], %desc;
-    bar.sync 0;
+    {copy}
     add.u32 %a, %base, %quarter;
     """
     word = 1024 >> 4 | 1 << 16 | 8 << 32 | 1 << 46
-    run(copy.format(word=word, shape="32x128b.warpx4") + load(0, 4) + stored(4), 4, tile=512)
-    one = copy.format(word=word, shape="4x256b") + load(0, 4) + "and.b32 %b, %t, 31; setp.eq.u32 %q, %b, 0;\n"
+    shaped = "@%first tcgen05.cp.cta_group::1.{} [%base], %desc;"
+    run(copy.format(word=word, copy=complete(shaped.format("32x128b.warpx4"))) + load(0, 4) + stored(4), 4, tile=512)
+    one = copy.format(word=word, copy=complete(shaped.format("4x256b"))) + load(0, 4)
+    one += "and.b32 %b, %t, 31; setp.eq.u32 %q, %b, 0;\n"
     run(one + stored(4, "@%q "), 4, tile=512)
     assert finding(one + stored(4), 4, tile=512) == (
         "load from lane 1, column 0 of tensor memory, which nobody has written"
