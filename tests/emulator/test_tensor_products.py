@@ -412,3 +412,24 @@ def test_lanes_issue_their_own_products(options: dict[str, Any]) -> None:
     for count in (2, 1):
         kernel.configure(1, 128, backend="emulator", **options)(out, np.uint32(count))
         np.testing.assert_array_equal(out, np.tile(16.0 * (count + np.arange(3, dtype=np.float32)), (128, 1)))
+
+
+_SCALED = Case(kind="mxf4", types=_FP4, n=32)
+
+
+@pytest.mark.parametrize(("case", "hole", "found"), [
+    (Case(held=True, n=32), 96, True), (Case(held=True, n=32, group=2), 96, True), (Case(sparse=True, n=32), 0, True),
+    (_SCALED, 32, True), (Case(n=32), 128, True), (Case(n=32, masked=True, enable=False), 128, True),
+    (Case(held=True, sparse=True, n=32), 64, False), (Case(held=True, n=32, enable=False), 128, False),
+    (replace(_SCALED, enable=False), 128, False), (replace(_SCALED, group=2, m=256, enable=False), 128, False),
+    (Case(weights=True, m=32, n=128, held=True, enable=False), 128, False),
+])
+def test_sums_are_as_little_known_as_what_they_are_made_of(case: Case, hole: int, found: bool, rng: Rng) -> None:
+    options: dict[str, Any] = {"hole": hole, "sanitize": "init", "checked": False}
+    if not found:
+        run_product(case, rng, **options)
+        return
+    with pytest.raises(ptxdsl.UninitializedError) as raised:
+        run_product(case, rng, **options)
+    assert "of tensor memory, which nobody has written" in raised.value.message
+    assert "column 1" in raised.value.message

@@ -344,7 +344,8 @@ def run_product(
     """Make a random product of a case and check all of tensor memory.
 
     ``special`` changes the elements of A and B, ``odd_scale`` is a row of A and the code of its scale; ``changed`` are
-    operands (a, b, d, word) and options of the launch that are other than they should be.
+    operands (a, b, d, word) and options of the launch that are other than they should be; ``hole`` is the first of 32
+    columns of tensor memory that are not written, and then those before D's are not read either.
     """
     stored = case.k // 2 if case.sparse else case.k
     a, b = (
@@ -578,11 +579,14 @@ COPY:
     add.u32 %lane, %tmem, %w;
     mov.u32 %c, 0;
 FILL:
+    setp.eq.u32 %p, %c, {hole};
+    @%p bra FILLED;
     mad.wide.u32 %at, %c, 512, %cells;
     mad.wide.u32 %at, %t, 4, %at;
 {loads}
     add.u32 %x, %lane, %c;
     tcgen05.st.sync.aligned.32x32b.x32.b32 [%x], {{{list}}};
+FILLED:
     add.u32 %c, %c, 32;
     setp.lt.u32 %p, %c, 512;
     @%p bra FILL;
@@ -619,7 +623,7 @@ WAIT:
     mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
     @!%p bra WAIT;
     tcgen05.fence::after_thread_sync;
-    mov.u32 %c, 0;
+    mov.u32 %c, {first};
 DRAIN:
     add.u32 %x, %lane, %c;
     tcgen05.ld.sync.aligned.32x32b.x32.b32 {{{list}}}, [%x];
@@ -641,9 +645,10 @@ END:
 
 
 @lru_cache(maxsize=512)
-def _module(product: str, group: int, nbytes: int, off: int, target: str, version: str, issuer: int) -> Any:
+def _module(product: str, group: int, nbytes: int, off: int, target: str, version: str, issuer: int, hole: int) -> Any:
     text = _KERNEL.format(
-        version=version, target=target, group=group, issuer=issuer, nbytes=nbytes, cell_bytes=512 * COLUMNS,
+        hole=hole, first=0 if hole == COLUMNS else 128, version=version, target=target, group=group, issuer=issuer,
+        nbytes=nbytes, cell_bytes=512 * COLUMNS,
         product=product,
         commit=f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
         + (".multicast::cluster.b64 [bar], 3;" if group == 2 else ".b64 [bar];"),
@@ -677,7 +682,8 @@ def _launch(case: Case, given: _Operands, changed: dict[str, Any]) -> Any:
     if case.kind == "ti16" or case.table >= 0:
         target, version = "sm_107a", "9.4"
     off = len(given.off) if given.off is not None else 0
-    kernel = _module(product_text(case), case.group, nbytes, off, target, version, case.issuer)
+    hole = changed.get("hole", COLUMNS)
+    kernel = _module(product_text(case), case.group, nbytes, off, target, version, case.issuer, hole)
     images = np.stack([memory.shared[:nbytes] for memory in given.memories])
     cells, out = np.stack([memory.cells for memory in given.memories]), np.zeros((case.group, COLUMNS, 128), np.uint32)
     numbers = {**given.numbers, **given.places, "word": instruction_word(case), **changed}

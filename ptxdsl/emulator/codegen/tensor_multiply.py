@@ -15,7 +15,7 @@ from llvmlite import ir
 from ...isa.matrix_descriptors import SEGMENT
 from ..instructions.matrix_tiles import GROUP
 from ..instructions.tensor_multiply import TensorMultiply
-from ..machine.layout import SHARED_START, TensorMemory
+from ..machine.layout import SHARED_START
 from ..machine.product_plan import ProductPlan, ProductRequest
 from ..semantics.lanes import Lanes
 from .handler import byte, i1, i16, i32, i64, pointer
@@ -23,6 +23,7 @@ from .matrix_tiles import integers, vector
 from .registry import builds
 from .routine_code import RoutineCode
 from .tensor_columns import clear_columns, decompress
+from .tensor_definedness import Known
 from .tensor_tiles import not_a_tile
 
 __all__: list[str] = []
@@ -54,6 +55,7 @@ class Product:
         self.sums = self.room(4 * _ROWS * _LINES)
         if key.sparse:
             self.codes, self.meets = self.room(_ROWS * 32), self.room(4 * _ROWS * depth)
+        self.known = Known(self)
         if key.table:
             self.line = self.room(64)
         if key.scaled:
@@ -166,9 +168,12 @@ class Product:
             pitch = b.shl(self.rows, i64(2))
             self.panel(ProductPlan.A_PANEL, self.left, shared, self.groups, ProductPlan.A_PIECES, pitch)
             self.negate()
+        self.known.begin()
         if self.key.scaled:
-            self.scales(ProductRequest.SA, ProductPlan.SA_TABLE, self.scales_a, self.rows)
-            self.scales(ProductRequest.SB, ProductPlan.SB_TABLE, self.scales_b, self.lines)
+            known = self.known
+            row, column = (lambda line: known.drop_row(known.scaled, line)), known.drop_column
+            self.scales(ProductRequest.SA, ProductPlan.SA_TABLE, self.scales_a, self.rows, row)
+            self.scales(ProductRequest.SB, ProductPlan.SB_TABLE, self.scales_b, self.lines, column)
         if self.key.held or self.key.sparse:
             self.times(self.said(ProductPlan.BANKS), self.bank)
         else:
@@ -184,12 +189,14 @@ class Product:
         several = self.key.held or self.key.sparse
         self.run_of = b.udiv(self.columns, self.said(ProductPlan.BANKS)) if several else self.columns
         self.first = b.mul(bank, self.run_of)
+        self.known.begin_bank()
         if self.key.held:
             table = c.at(self.table(ProductPlan.A_TABLE), b.shl(b.mul(bank, self.groups), i64(2)))
             self.call(
                 ProductPlan.A_PANEL, [self.left, self.cell(ProductRequest.A), table],
                 [self.groups, self.said(ProductPlan.A_PIECES), b.shl(self.rows, i64(2))],
             )
+            self.known.look_at_rows(table)
             self.negate()
         if self.key.sparse:
             self.find_meets(bank)
@@ -197,8 +204,7 @@ class Product:
         self.d_table = c.at(self.table(ProductPlan.D_TABLE), b.shl(b.mul(self.first, self.groups), i64(2)))
         self.columns_at = c.at(self.right, b.shl(self.first, i64(2)))
         fresh = self.asked(ProductRequest.FRESH)
-        with self.b.if_then(self.nonzero(fresh)):  # a sum with what was never written is as little known
-            self.each_vector(self.mark)
+        self.known.note(fresh)
         if self.key.sparse:
             self.beside(fresh)
             return
@@ -221,12 +227,15 @@ class Product:
 
     # Scales and metadata
 
-    def scales(self, operand: int, table: int, to: Any, lines: Any) -> None:
+    def scales(self, operand: int, table: int, to: Any, lines: Any, drop: Callable[[Any], None]) -> None:
+        """The scales of lines; ``drop(line)`` emits what is to be done where one is not known."""
         c, b = self.c, self.b
         cells, places, numbers = self.cell(operand), self.table(table), self.table(ProductPlan.NUMBERS)
 
         def one(number: Any) -> None:
-            found = b.zext(c.load(c.at(cells, self.offset(places, number)), byte, 1), i64)
+            offset = self.offset(places, number)
+            self.known.unless_written(b.add(offset, self.asked(operand)), lambda: drop(b.urem(number, lines)))
+            found = b.zext(c.load(c.at(cells, offset), byte, 1), i64)
             value = c.load(c.at(numbers, b.shl(found, i64(3))), double, 8)
             c.store(value, c.at(to, b.shl(number, i64(3))), 8)
 
@@ -242,7 +251,12 @@ class Product:
 
         def one(number: Any) -> None:
             pair = b.shl(number, i64(1))
-            word = c.load(c.at(cells, self.offset(table, pair)), i32)
+            offset = self.offset(table, pair)
+            word = c.load(c.at(cells, offset), i32)
+            self.known.unless_written(
+                b.add(offset, self.asked(ProductRequest.E)),
+                lambda: self.known.drop_row(self.known.rows, b.urem(number, self.rows)),
+            )
             low = b.trunc(self.offset(table, b.or_(pair, i64(1))), i32)
             c.store(b.trunc(b.and_(b.lshr(word, low), i32(15)), byte), c.at(self.codes, number), 1)
 
@@ -317,17 +331,6 @@ class Product:
             self.times(self.groups, group)
 
         self.times(self.run_of, column)
-
-    def mark(self, _: Any, __: Any, ___: Any, offset: Any) -> None:
-        """Note that a vector of D is written: a bit for each cell."""
-        b, c = self.b, self.c
-        cell = b.lshr(b.add(offset, self.asked(ProductRequest.D)), i64(5))
-        place = c.at(self.cells, b.add(cell, i64(TensorMemory.WRITTEN - TensorMemory.CELLS)))
-        if self.key.masked:
-            bits = b.bitcast(self.written(offset), i16)
-            c.store(b.or_(bits, c.load(place, i16, 2)), place, 2)
-        else:
-            c.store(i16(-1), place, 2)
 
     def own_places(self, n: Any, group: Any) -> list[Any]:
         """Where the sums of a vector of D lie: one place, of a sparse product one for each row."""
