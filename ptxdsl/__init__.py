@@ -67,9 +67,8 @@ __all__ = [
 _SUBMODULES = ("block", "cluster", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma", "warp", "wgmma")
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "isa.support",
-    "kernel.textures", "launch.tensor_maps", "gpu.assembler",
+    "kernel.textures", "launch.tensor_maps", "pipeline", "gpu.assembler",
     "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
-    "pipeline",
     "emulator.outcomes.api",
 )
 """The modules that define the public names, the cheapest to import first."""

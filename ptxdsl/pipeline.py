@@ -14,16 +14,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from . import mbarrier
-from .errors import PtxTypeError, TraceError
-from .language import ptx, reg
+from .errors import PtxTypeError, StructureError, TraceError
+from .language import current, ptx, reg
+from .language.builder import fatal, thread
 from .language.errors import described, located
 from .language.values.literals import known_integer
 from .tiles import Stage
 from .types import u32
 
 __all__ = ["Pipeline"]
+
+
+_ways: WeakKeyDictionary[_Side, str] = WeakKeyDictionary()
+"""In which way each side takes its stages: not an attribute, which a loop might not change (rule R2)."""
 
 
 class Pipeline:
@@ -97,9 +103,9 @@ class Pipeline:
 class Slot(Stage):
     """A stage that was waited for: ``index`` is its number, ``full`` and ``empty`` are its mbarriers."""
 
-    def __init__(self, pipe: Pipeline, index: Any) -> None:
+    def __init__(self, pipe: Pipeline, index: Any, fills: bool) -> None:
         super().__init__(index, pipe.stages)
-        self.pipe = pipe
+        self.pipe, self.fills = pipe, fills
 
     @property
     def full(self) -> Any:
@@ -113,6 +119,8 @@ class Slot(Stage):
 
     def commit(self, *, copies: bool = False, pred: Any = None) -> None:
         """Say that the stage is full, for each thread that executes it; with ``copies``, once its cp.async are done."""
+        if not self.fills:
+            raise located(TraceError, "a consumer commits no stage, it gives it back", "`slot.release()`")
         if self.pipe.nbytes is not None:
             raise located(
                 TraceError, f"a stage of {self.pipe.nbytes} bytes is full when they have come, and is not committed",
@@ -125,6 +133,8 @@ class Slot(Stage):
 
     def release(self, *, rank: Any = None, pred: Any = None) -> None:
         """Give the stage back, for each thread that executes it; with ``rank``, to that block of the cluster."""
+        if self.fills:
+            raise located(TraceError, "a producer gives no stage back, it fills it", "`slot.commit()`")
         mbarrier.arrive(self.empty, rank=rank, pred=pred)
 
 
@@ -132,9 +142,19 @@ class _Side:
     """Which stage is next, and the parity to wait for there."""
 
     def __init__(self, pipe: Pipeline, bars: Any, parity: int) -> None:
-        self.pipe, self.bars = pipe, bars
+        self.pipe, self.bars, self.fills = pipe, bars, parity == 1
         index, phase = reg(u32, 0), reg(u32, parity)
         self.index, self.phase = index, phase
+
+    def _taken(self, way: str) -> None:
+        """Refuse the other way of taking stages: a turn begins at the first stage, whatever is next."""
+        before = _ways.setdefault(self, way)
+        if before != way:
+            raise located(
+                TraceError, "this side of the pipeline has taken stages in turns, and takes one here" if way == "one"
+                else "this side of the pipeline has taken single stages, and takes a turn here",
+                "take all stages in one of the two ways, or make another Pipeline",
+            )
 
     def _next(self) -> Slot:
         index, stages = self.index.copy(), self.pipe.stages
@@ -143,12 +163,22 @@ class _Side:
         over = self.index == stages
         ptx.mov.u32(0, out=self.index, pred=over)
         ptx.xor.b32(self.phase, 1, out=self.phase, pred=over)
-        return Slot(self.pipe, index)
+        return Slot(self.pipe, index, self.fills)
 
     def _turn(self) -> Iterator[Slot]:
+        trace = current()
+        self._taken("turns")
         for stage in range(self.pipe.stages):
             mbarrier.wait(self.bars + stage, self.phase, cluster=self.pipe.cluster)
-            yield Slot(self.pipe, stage)
+            try:
+                yield Slot(self.pipe, stage, self.fills)
+            except GeneratorExit:
+                if thread.trace is trace:  # else the trace has failed before, and this is cleared away
+                    fatal(located(
+                        StructureError, f"a turn of a pipeline of {self.pipe.stages} stages was left after stage {stage}",
+                        "take all stages of a turn, or take them one by one: `acquire()`, `wait()`",
+                    ))
+                raise
         ptx.xor.b32(self.phase, 1, out=self.phase)
 
 
@@ -157,6 +187,7 @@ class Producer(_Side):
 
     def acquire(self) -> Slot:
         """The next stage, once it is empty; its bytes are expected, if copies fill it."""
+        self._taken("one")
         return self._armed(self._next())
 
     def turn(self) -> Iterator[Slot]:
@@ -180,6 +211,7 @@ class Consumer(_Side):
 
     def wait(self) -> Slot:
         """The next stage, once it is full."""
+        self._taken("one")
         return self._next()
 
     def turn(self) -> Iterator[Slot]:

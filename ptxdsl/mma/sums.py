@@ -80,6 +80,14 @@ class Accumulator:
         for register in self.registers:
             register.set(function(register.copy()))
 
+    def map_at(self, function: Callable[[Any, Any, Any], Any]) -> None:
+        """Replace each number by the function of its row, its column and it: a mask."""
+        self._single("map_at")
+        rows = {number: moved(number, self._row) for number in self._row_numbers()}
+        columns = {number: moved(number, self._column) for number in sorted({held.column for held in self._held})}
+        for row, column, register, _ in self._numbers():
+            register.set(function(rows[row], columns[column], register.copy()))
+
     def rows(self) -> list[Any]:
         """The rows of which this thread has numbers, as u32; `reduce_rows` and `map_rows` have one value for each."""
         return [moved(row, self._row) for row in self._row_numbers()]

@@ -9,8 +9,8 @@ import pytest
 from tracing_helpers import refused
 
 from ptxdsl import (
-    Array, Pipeline, Ptr, TensorMap, bf16, cluster, dynamic_shared, e4m3, f16, f32, f64, mbarrier, mma, s8, s32, shared,
-    tcgen05, tf32, tiles, tma, u16, u32, u64, wgmma,
+    Array, Pipeline, Ptr, TensorMap, bf16, cluster, dynamic_shared, e4m3, f16, f32, f64, loop, mbarrier, mma, s8, s32,
+    shared, tcgen05, tf32, tiles, tma, u16, u32, u64, wgmma,
 )
 from ptxdsl.errors import TargetError
 from ptxdsl.language import trace
@@ -309,6 +309,16 @@ WRONG: list[tuple[Wrong, str, str]] = [
         lambda g: Pipeline(2, consumers=1, nbytes=64).producer().acquire().commit(),
         "a stage of 64 bytes is full when they have come, and is not committed",
         "leave `commit` out, or `nbytes=` of the Pipeline where threads fill the stages",
+    ),
+    (
+        lambda g: Pipeline(2, consumers=1).consumer().wait().commit(),
+        "a consumer commits no stage, it gives it back",
+        "`slot.release()`",
+    ),
+    (
+        lambda g: Pipeline(2, consumers=1).producer().acquire().release(),
+        "a producer gives no stage back, it fills it",
+        "`slot.commit()`",
     ),
     (
         lambda g: mma.zeros(24, 16),
@@ -614,3 +624,62 @@ def test_targets_that_are_too_old(arch: str, use: Callable[[], object], message:
     assert error.value.message == message
     assert error.value.loc is not None and error.value.loc.file == __file__
     assert error.value.hint == 'leave `arch` at "auto", or give a target that has it'
+
+
+def _left() -> None:
+    for slot in Pipeline(3, consumers=1).producer().turn():
+        slot.commit()
+        break
+
+
+def _one_and_turn() -> None:
+    producer = Pipeline(3, consumers=1).producer()
+    with loop(3):
+        producer.acquire().commit()
+        for slot in producer.turn():
+            slot.commit()
+
+
+def _turn_and_one() -> None:
+    consumer = Pipeline(3, consumers=1).consumer()
+    with loop(3):
+        for slot in consumer.turn():
+            slot.release()
+    consumer.wait()
+
+
+@pytest.mark.parametrize(
+    ("use", "line", "message", "hint"),
+    [
+        (_left, "break",
+         "a turn of a pipeline of 3 stages was left after stage 0",
+         "take all stages of a turn, or take them one by one: `acquire()`, `wait()`"),
+        (_one_and_turn, "for slot in producer.turn():",
+         "this side of the pipeline has taken single stages, and takes a turn here",
+         "take all stages in one of the two ways, or make another Pipeline"),
+        (_turn_and_one, "consumer.wait()", "this side of the pipeline has taken stages in turns, and takes one here",
+         "take all stages in one of the two ways, or make another Pipeline"),
+    ],
+    ids=("left", "one and turn", "turn and one"),
+)
+def test_turns(use: Callable[[], object], line: str, message: str, hint: str) -> None:
+    def kernel():
+        use()
+
+    error = refused(kernel)
+    assert error.loc is not None
+    assert (error.message, error.hint, error.loc.source) == (message, hint, line)
+
+
+def test_an_error_within_a_turn_is_told() -> None:
+    """The generator of a turn that is cleared away after an error is none of its own, nor one of the next trace."""
+    def wrong():
+        for slot in Pipeline(3, consumers=1).producer().turn():
+            slot.release()
+
+    def right():
+        for slot in Pipeline(3, consumers=1).producer().turn():
+            slot.commit()
+
+    assert refused(wrong).message == "a producer gives no stage back, it fills it"
+    trace(right)
