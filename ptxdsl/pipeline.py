@@ -175,7 +175,8 @@ class _Side:
             except GeneratorExit:
                 if thread.trace is trace:  # else the trace has failed before, and this is cleared away
                     fatal(located(
-                        StructureError, f"a turn of a pipeline of {self.pipe.stages} stages was left after stage {stage}",
+                        StructureError,
+                        f"a turn of a pipeline of {self.pipe.stages} stages was left after stage {stage}",
                         "take all stages of a turn, or take them one by one: `acquire()`, `wait()`",
                     ))
                 raise
