@@ -21,6 +21,7 @@ from typing import Any
 from .cluster import half
 from .errors import PtxTypeError
 from .language import Pointer, Value, ptx
+from .language.block_needs import needs_box
 from .language.errors import described, located
 from .language.memory.tensor_map import TensorMapValue
 from .language.values.literals import known_integer
@@ -61,7 +62,7 @@ def load(
     >>> bool((x == a[4:, 8:].diagonal()).all())
     True
     """
-    for place, coordinates in _boxes(to, at, "tma.load"):
+    for place, coordinates in _boxes(to, at, "tma.load", source):
         _load(f"{len(coordinates)}d", "", place, source, coordinates, bar, (), multicast, pair)
 
 
@@ -111,7 +112,7 @@ def store(target: Any, at: Sequence[Any], source: Any) -> None:
     What ordinary stores wrote there must be fenced by the threads that did (``tma.fence()``), with a barrier behind.
     Then ``commit`` and ``wait``.
     """
-    for place, coordinates in _boxes(source, at, "tma.store"):
+    for place, coordinates in _boxes(source, at, "tma.store", target):
         _put("cp.async.bulk.tensor", "", target, coordinates, place)
 
 
@@ -131,7 +132,7 @@ def reduce(operation: str, target: Any, at: Sequence[Any], source: Any) -> None:
         raise located(
             PtxTypeError, f"a reduction by {described(operation)}", f"one of {', '.join(_OPERATIONS)}"
         )
-    for place, coordinates in _boxes(source, at, "tma.reduce"):
+    for place, coordinates in _boxes(source, at, "tma.reduce", target):
         _put("cp.reduce.async.bulk.tensor", f"{operation}.", target, coordinates, place)
 
 
@@ -175,7 +176,7 @@ def prefetch_map(source: Any) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _boxes(tile: Any, at: Sequence[Any], what: str) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _boxes(tile: Any, at: Sequence[Any], what: str, mapped: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """The place and the coordinates, in PTX's order, of each box that a tile is copied by."""
     coordinates = _coordinates(at)
     if not isinstance(tile, Tile):
@@ -189,6 +190,8 @@ def _boxes(tile: Any, at: Sequence[Any], what: str) -> Iterator[tuple[Any, tuple
         raise located(PtxTypeError, f"{what} of {tile!r}: a box has no gaps", "a tile without a `pitch`")
     if tile.shape[0] > 256:
         raise located(PtxTypeError, f"{what} of {tile!r}: a box has 256 rows at most", "`tile.part(256, columns)`")
+    swizzle = tile.swizzle if tile.swizzle > 16 else 0
+    needs_box(_map(mapped).name, what, tile.box, 8 * tile.dtype.bytes, swizzle)
     for column in range(0, tile.shape[1], tile.slab):
         first = coordinates[0] + column if column else coordinates[0]
         yield tile.element(0, column), (first, *coordinates[1:])

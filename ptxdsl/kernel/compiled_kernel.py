@@ -13,7 +13,7 @@ from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
-from ..language.block_needs import BlockNeed
+from ..language.block_needs import BlockNeed, BoxNeed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
 from .run import EmulatorRun, Run
@@ -43,9 +43,10 @@ class CompiledKernel:
     def __init__(
         self, entry: str, parameters: Sequence[KernelParameter], module: Module, warned: set[str], *,
         text: str | None = None, cache: ModuleCache | None = None, block_needs: Sequence[BlockNeed] = (),
+        box_needs: Sequence[BoxNeed] = (),
     ) -> None:
         self.entry, self.parameters, self.module, self.warned = entry, parameters, module, warned
-        self.foreign, self.block_needs = text is not None, block_needs
+        self.foreign, self.block_needs, self.box_needs = text is not None, block_needs, box_needs
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
@@ -77,7 +78,10 @@ class CompiledKernel:
         """Turns the user's arguments into the kernel's."""
         from ..launch.arguments import Binder
 
-        return Binder(self.entry, self.parameters, self.written, foreign=self.foreign and self.module.address_size)
+        return Binder(
+            self.entry, self.parameters, self.written, foreign=self.foreign and self.module.address_size,
+            boxes=self.box_needs,
+        )
 
     @cached_property
     def function(self) -> Function:

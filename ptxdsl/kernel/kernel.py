@@ -158,7 +158,7 @@ class Kernel(Dispatcher):
         start = perf_counter()
         reference_counts.measure()
         with paused():
-            module, needs_verification, block_needs = traced(
+            module, needs_verification, block_needs, box_needs = traced(
                 self.function, constants=constants, arch=arch, name=self.entry, signature=self.signature
             )
         performance_directives.add(module, self.entry, self.directives, arch, self.loc)
@@ -173,7 +173,9 @@ class Kernel(Dispatcher):
         if config.current().log != "off":
             count, taken = sum(1 for _ in module.function(self.entry).instructions()), (perf_counter() - start) * 1e3
             config.report("info", f"traced {self.entry} for {module.target}: {count} instructions in {taken:.1f} ms")
-        return CompiledKernel(self.entry, self.parameters, module, self.warned, block_needs=block_needs)
+        return CompiledKernel(
+            self.entry, self.parameters, module, self.warned, block_needs=block_needs, box_needs=box_needs
+        )
 
     def retrace(self) -> None:
         """Forget what was traced: for changes that a launch cannot see, as in files that the kernel function reads."""

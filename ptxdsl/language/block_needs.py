@@ -1,20 +1,23 @@
-"""What helpers of warps and blocks need of the launch: the number of threads, which no trace knows.
+"""What helpers need of the launch, which no trace knows: the number of threads, and the boxes of tensor maps.
 
 A reduction over a whole warp is wrong where the block's last warp has fewer lanes, and one over ``threads=128`` in a
 block of 64. Tracing notes each such need with its line, and a launch of another block is refused on either backend.
 
-Only what all threads reach is noted: a helper under a `when`, in a `ptx_func`, behind a `ptx.ret` or a branch of the
-user's own may be for some warps only, so there nothing can be told before the kernel runs, and the emulator tells it.
+Of threads only what all of them reach is noted: a helper under a `when`, in a `ptx_func`, behind a `ptx.ret` or a
+branch of the user's own may be for some warps only, so there nothing can be told before the kernel runs, and the
+emulator tells it.
+A tensor map has one box, so every copy of a tile by it says which.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from ..errors import Loc
 from .builder import Trace, current
 
-__all__ = ["BlockNeed", "for_some", "may_miss", "needs_block"]
+__all__ = ["BlockNeed", "BoxNeed", "for_some", "may_miss", "needs_block", "needs_box"]
 
 
 class BlockNeed(NamedTuple):
@@ -40,6 +43,37 @@ class BlockNeed(NamedTuple):
         """Whether a block of so many threads will do."""
         exact = self.threads is None or threads == self.threads
         return exact and threads % self.multiple == 0 and threads >= self.least
+
+
+class BoxNeed(NamedTuple):
+    """What a copy of a tile by ``helper`` needs of a parameter's map: rows and columns, bits, bytes of a swizzle."""
+
+    parameter: str
+    helper: str
+    loc: Loc
+    box: tuple[int, int]
+    bits: int
+    swizzle: int
+
+    @property
+    def wanted(self) -> str:
+        """The maps that it is right for, in words."""
+        swizzled = f"swizzle {self.swizzle}B" if self.swizzle else "no swizzle"
+        return f"elements of {self.bits} bits, boxes of {self.box}, {swizzled}"
+
+    def met(self, box: tuple[int, ...], bits: int, swizzle: str) -> bool:
+        """Whether a map of boxes of these extents, the innermost first, will do: those behind it are its rows."""
+        rows, columns = self.box
+        name = f"{self.swizzle}B" if self.swizzle else "none"
+        return (columns, rows, self.bits, name) == (box[0], prod(box[1:]), bits, swizzle)
+
+
+def needs_box(parameter: str, helper: str, box: tuple[int, int], bits: int, swizzle: int) -> None:
+    """Note which map a copy of a tile needs, where it is called."""
+    trace = current()
+    need = BoxNeed(parameter, helper, trace.location(2), box, bits, swizzle)
+    if need not in trace.box_needs:
+        trace.box_needs.append(need)
 
 
 def needs_block(helper: str, hint: str, *, threads: int | None = None, multiple: int = 1, least: int = 0) -> None:

@@ -157,7 +157,7 @@ class Trace:
     the objects that reach none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`). A trace is
     preverified, since each operand was checked when it was appended, unless
     ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
-    before it is written, only `verify` can tell. ``block_needs`` is what helpers need of the launch
+    before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers need of the launch
     (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`.
     """
 
@@ -191,6 +191,7 @@ class Trace:
         self.known_globals: dict[int, Any] = {}
         self.leaves: dict[int, Any] = {}
         self.block_needs: list[Any] = []
+        self.box_needs: list[Any] = []
         self.called = False
         self.addresses: dict[Any, Any] = {}
         self.indexed: list[tuple[ir.Address, ir.Indexed, tuple[Any, ...]]] = []

@@ -16,7 +16,7 @@ from ..errors import Loc, PtxError, TraceError, UnknownInstruction, did_you_mean
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
 from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
-from .block_needs import BlockNeed
+from .block_needs import BlockNeed, BoxNeed
 from .builder import Trace, activated, current
 from .errors import described
 from .introspection.call_sites import is_user_file
@@ -39,6 +39,7 @@ class Traced(NamedTuple):
     module: ir.Module
     needs_verification: bool
     block_needs: list[BlockNeed]
+    box_needs: list[BoxNeed]
 
 
 def check_source(function: Callable[..., object]) -> None:
@@ -99,7 +100,7 @@ def traced(
             f"kernel `{function.__name__}` returns {described(result)}, and a kernel returns nothing", loc=loc,
             hint="store results through a pointer: `out[i] = v`",
         )
-    return Traced(_module(new, signature), new.needs_verification, new.block_needs)
+    return Traced(_module(new, signature), new.needs_verification, new.block_needs, new.box_needs)
 
 
 def complete(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .parameter_check import Convert, ParameterCheck, plural
 from .scalars import Elements, elements, scalar
 from .torch_tensors import count_version, is_torch
 
+if TYPE_CHECKING:
+    from ..language.block_needs import BoxNeed
+
 __all__ = ["Binder"]
 
 
@@ -33,16 +36,21 @@ class Binder:
 
     ``written`` are the parameters whose memory the kernel stores to, `x[]` what a table points to. ``foreign`` is the
     size of addresses where the PTX is not ours: parameters of that size take an array or a number, since pointers are
-    integers in PTX.
+    integers in PTX. ``boxes`` is what copies of tiles need of tensor maps.
     """
 
     def __init__(
-        self, kernel: str, parameters: Sequence[KernelParameter], written: frozenset[str], *, foreign: int = 0
+        self, kernel: str, parameters: Sequence[KernelParameter], written: frozenset[str], *, foreign: int = 0,
+        boxes: Sequence[BoxNeed] = (),
     ) -> None:
         self.kernel = kernel
         self.names = tuple(parameter.name for parameter in parameters)
         stored = {name.removesuffix("[]") for name in written}
-        checks = (ParameterCheck(kernel, parameter, parameter.name in stored) for parameter in parameters)
+        checks = (
+            ParameterCheck(
+                kernel, parameter, parameter.name in stored, tuple(n for n in boxes if n.parameter == parameter.name)
+            ) for parameter in parameters
+        )
         self._converters = [_converter(check, foreign) for check in checks]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:

@@ -90,6 +90,14 @@ def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
 
     def struct(value: Any) -> tuple[Argument, ...]:
         if isinstance(value, TensorMapArgument) and nbytes == len(bytes(value)):
+            for need in check.boxes:
+                if not need.met(value.box, value.bits, value.swizzle):
+                    swizzle = f", swizzle={need.swizzle}" if need.swizzle else ""
+                    raise check.error(
+                        value, f"`{need.helper}` at {need.loc} wants {need.wanted}",
+                        f"`tensor_map(array, {need.box}{swizzle})`, as `tile.box` and the swizzle of the tile say",
+                        f", {value!r}",
+                    )
             return (Scalar(name, bytes(value), (Buffer.of(name, value.seen, value.nbytes),)),)
         data = _bytes_of(value, nbytes)
         if len(data) != nbytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import LaunchError, caller
 from ..ir.signature import KernelParameter
@@ -11,6 +11,9 @@ from .argument_hints import copied
 from .arrays import View, describe, library_of
 from .geometry import Argument
 from .torch_tensors import count_version, is_torch, records_gradient
+
+if TYPE_CHECKING:
+    from ..language.block_needs import BoxNeed
 
 __all__ = ["Convert", "ParameterCheck", "plural"]
 
@@ -24,6 +27,8 @@ class ParameterCheck(NamedTuple):
     kernel: str
     parameter: KernelParameter
     written: bool
+    boxes: tuple[BoxNeed, ...] = ()
+    """What copies of tiles need of it, if it is a tensor map."""
 
     @property
     def name(self) -> str:

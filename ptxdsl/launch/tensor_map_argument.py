@@ -11,8 +11,12 @@ __all__ = ["TensorMapArgument"]
 class TensorMapArgument(TensorMap):
     """An argument for a parameter of type :class:`TensorMap`: 128 bytes, and the array that they describe."""
 
-    def __init__(self, data: bytes, seen: View, nbytes: int, described: str) -> None:
+    def __init__(
+        self, data: bytes, seen: View, nbytes: int, described: str, box: tuple[int, ...], bits: int, swizzle: str
+    ) -> None:
         self._data, self.seen, self._described = data, seen, described
+        self.box, self.bits, self.swizzle = box, bits, swizzle
+        """The extents of a box, the innermost first, the bits of an element in shared memory, the swizzle's name."""
         self.nbytes = nbytes
         """What lies between the first byte of the tensor and its last one."""
 

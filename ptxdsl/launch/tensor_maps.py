@@ -265,6 +265,8 @@ class _Encoder:
         })
         swizzled = f", swizzle {self.swizzle}" if spread.span else ""
         described = f"{self.kind} {self.seen.shape}, boxes of {self.box[::-1]}{swizzled}"
-        return TensorMapArgument(data, self.seen, nbytes, described)
+        return TensorMapArgument(
+            data, self.seen, nbytes, described, self.box, element.stored_bits, self.swizzle
+        )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from tracing_helpers import refused
 
 from ptxdsl import (
-    Array, Pipeline, Ptr, TensorMap, bf16, cluster, dynamic_shared, e4m3, f16, f32, f64, loop, mbarrier, mma, s8, s32,
-    shared, tcgen05, tf32, tiles, tma, u16, u32, u64, wgmma,
+    Array, Pipeline, Ptr, TensorMap, bf16, cluster, dynamic_shared, e4m3, f16, f32, f64, loop, mbarrier, mma,
+    ptx_kernel, s8, s32, shared, tcgen05, tensor_map, tf32, tiles, tma, u16, u32, u64, wgmma,
 )
-from ptxdsl.errors import TargetError
+from ptxdsl.errors import LaunchError, TargetError
 from ptxdsl.language import trace
 
 
@@ -683,3 +684,28 @@ def test_an_error_within_a_turn_is_told() -> None:
 
     assert refused(wrong).message == "a producer gives no stage back, it fills it"
     trace(right)
+
+
+@pytest.mark.parametrize(
+    ("kind", "box", "swizzle"),
+    [("float16", (64, 32), 64), ("float16", (32, 64), 128), ("float16", (64, 64), None), ("float32", (64, 32), 128)],
+)
+def test_maps_that_do_not_fit_the_tile(kind: str, box: tuple[int, int], swizzle: int | None) -> None:
+    """A launch whose tensor map has another box, swizzle or element than the tile that is copied by it."""
+    @ptx_kernel
+    def kernel(source: TensorMap, turned: TensorMap):
+        tma.load(tile(), source, (0, 0), bar())
+        tma.store(turned, (0, 0, 0), tile())
+
+    array = np.zeros((64, 64), kind)
+    right = tensor_map(np.zeros((1, 64, 64), np.float16), (1, 64, 64), swizzle=128)
+    with pytest.raises(LaunchError) as error:
+        kernel.configure(1, 1, shared=8192, backend="emulator")(tensor_map(array, box, swizzle=swizzle), right)
+    line = kernel.function.__code__.co_firstlineno + 2
+    hint = "`tensor_map(array, (64, 64), swizzle=128)`, as `tile.box` and the swizzle of the tile say"
+    assert error.value.hint == hint
+    assert error.value.message == (
+        f"argument `source` of kernel `kernel` is a TensorMapArgument, {tensor_map(array, box, swizzle=swizzle)!r}; "
+        f"`tma.load` at {__file__}:{line}: tma.load(tile(), source, (0, 0), bar()) wants elements of 16 bits, "
+        "boxes of (64, 64), swizzle 128B"
+    )
