@@ -43,7 +43,7 @@ from .proven_accesses import NOTHING_PROVEN, Proven, array_of
 
 __all__ = ["proven"]
 
-MOST_ACCESSES = 400
+MOST_ACCESSES = 4000
 """Accesses of one array that are compared."""
 MOST_EFFORT = 16 * EFFORT
 """That of a kernel which is executed for a proof, at most."""

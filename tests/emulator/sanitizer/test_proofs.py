@@ -468,6 +468,34 @@ def test_tiles_of_warps(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made[0].ordered) == (1 if k else 3)  # that of y, and those of the tiles
 
 
+@ptx_kernel
+def unrolled(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    s, own, t = shared(u32, 64), local(u32, 4), ptx.tid.x
+    s[t] = n
+    for place in range(4):
+        own[place] = n
+    ptx.bar.sync(0)
+    for turn in range(420):
+        own[turn & 3] = own[(turn + 1) & 3] + s[(t + turn) & 63]
+    if not k:
+        ptx.bar.sync(0)
+    s[t] = own[0]
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_many_accesses(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def prove(*arguments: Any) -> Any:
+        made.append(proofs.proven(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr("ptxdsl.emulator.sanitizer.sanitizer.proven", prove)
+    assert kinds(unrolled, {"k": k}) == ({"race"} if k else set())
+    assert len(made[0].written) == 2 + 420 + 4 + 2 * 420 + 1
+    assert len(made[0].ordered) == (1 if k else 422)
+
+
 # Execution that takes long, copies that are incomplete, addresses whose bits are moved
 
 
