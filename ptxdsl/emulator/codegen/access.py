@@ -16,7 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, Block, Entry
+from ..machine.layout import LANES, SHARED_START, Block, Entry
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import ABSOLUTE, OperandClass
 from .gathers import Places
@@ -37,6 +37,8 @@ class Access:
         self.entry = h.add(h.load(h.block, Block.TABLE, pointer, fixed=True), h.field())
         self.bits = kind.bits or 64
         self.pattern = pattern
+        self.in_window = False
+        """Whether it is checked against shared memory as a whole, rather than the array that it is to."""
         if self.kind == ABSOLUTE:
             self.offset = h.field("q")
             return
@@ -91,6 +93,10 @@ class Access:
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         """The entry's lowest address, the bound on offsets of ``extent`` + 1 bytes, and the way to the host."""
         h = self.h
+        if self.in_window:
+            size, memory = (h.load(h.block, field, i64, fixed=True) for field in (Block.SHARED_BYTES, Block.SHARED))
+            bound, start = h.call("llvm.usub.sat.i64", i64, size, extent), h.i64(SHARED_START)
+            return start, bound, h.ir.sub(memory, start)
         size = h.load(self.entry, Entry.WRITABLE if self.write else Entry.SIZE, i64, fixed=True)
         bound = h.call("llvm.usub.sat.i64", i64, size, extent)
         low, delta = (h.load(self.entry, field, i64, fixed=True) for field in (Entry.LOW, Entry.DELTA))

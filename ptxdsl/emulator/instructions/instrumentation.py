@@ -39,7 +39,8 @@ class ShadowCheck(
     predicate that says whether they are defined, which a load clears. ``followed``: compiled code follows mbarriers.
     ``searched``: it follows flags, fences or barriers of the cluster. ``private`` as of :class:`.memory.Load`.
     ``apart``: how many arrays the kernel writes, outside of which nothing races; 0 where it is known which one it is.
-    ``in_cluster``: barriers of the cluster order all that its threads have done.
+    ``in_cluster``: barriers of the cluster order all that its threads have done. ``anywhere``: it is to
+    some array in shared memory of the block.
     """
 
     role: int
@@ -66,6 +67,7 @@ class ShadowCheck(
     private: Private
     apart: int
     in_cluster: bool
+    anywhere: bool
 
     @property
     def granules(self) -> int:

@@ -36,7 +36,7 @@ class HoistedAccess(Access):
 
     def limits(self, extent: Any) -> tuple[Any, Any, Any]:
         h: Any = self.h
-        if h.planned.access >= 0:
+        if h.planned.access >= 0 or self.in_window:
             return super().limits(extent)
         return h.limits(h.planned.value("entry"), self.write, int(extent.constant))
 

@@ -505,6 +505,7 @@ class Instrumentation:
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
             self.mbarriers and private is not None, race and (self.follows or self.clustered), alone, len(apart),
             race and self.meets and not private,
+            bool(private) and access.space == "shared" and origin not in low.spaces.entries,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)
         last = raw("i", statement_bits(low.place) | marks)

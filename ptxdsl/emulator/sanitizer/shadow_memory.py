@@ -36,6 +36,7 @@ _REGION = Description.span("LOW")
 _WORD = struct.Struct("<Q")
 _WORDS = Shadow.span("WORDS", "FRESH")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
+_SHARED = Shadow.span("SHARED_WORDS", "SHARED_STRIDE")
 
 
 class Region(NamedTuple):
@@ -292,6 +293,8 @@ class ShadowMemory:
         self.private[state.address] = private
         if local:
             _WORD.pack_into(memory.view, Shadow.LOCAL_WORDS, self._origin(private[-1]))
+        if shared:
+            _SHARED.pack_into(memory.view, Shadow.SHARED_WORDS, self._origin(private[0]), private[0].stride)
         state.shadow = address
         state.put(Block.SHADOW, "Q", address)
         for offset, value in (

@@ -125,6 +125,35 @@ def in_place(y: Ptr[u32], right: u32) -> None:
 
 
 @ptx_kernel
+def either_array(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Two arrays by turns: one is read anyhow, the other one written; a thread reads what is written in this turn."""
+    s, d, t = shared(u32, N), shared(u32, N), ptx.tid.x
+    s[t] = t
+    d[t] = 0
+    with loop(0, 4) as turn:
+        ptx.bar.sync(0)
+        one, other = select((turn & 1) == 0, s.address, d.address), select((turn & 1) == 0, d.address, s.address)
+        value = reg(u32, ptx.ld.shared.u32(one + x[t] * 4))
+        with when((right == 0) & (t == 40) & (turn == 2)):
+            value += ptx.ld.shared.u32(other + x[3] * 4)
+        ptx.st.shared.u32(other + x[t] * 4, value + turn)
+    ptx.bar.sync(0)
+    y[t] = s[t]
+
+
+@ptx_kernel
+def half_of_one(x: Ptr[u32], y: Ptr[u32], right: u32) -> None:
+    """Of two arrays one is written only in part."""
+    s, d, t = shared(u32, N), shared(u32, N), ptx.tid.x
+    s[t] = t
+    with when((right != 0) | (t % 7 != 3)):
+        d[t] = t
+    ptx.bar.sync(0)
+    one, other = select(x[t] % 2 == 0, s.address, d.address), select(x[t] % 2 == 0, d.address, s.address)
+    y[t] = ptx.ld.shared.u32(one + x[t] * 4) + ptx.ld.shared.u32(other + x[t] * 4)
+
+
+@ptx_kernel
 def filled(count: u32, y: Ptr[u32], right: u32) -> None:
     """Threads fill an array of their own, all of it or not, and read it."""
     mine, t = local(u32, 8), ptx.tid.x
@@ -178,6 +207,8 @@ PROGRAMS: dict[str, tuple[Any, Any, str]] = {
     "in_place": (in_place, list, "race"),
     "counts_twice": (counts_twice, lambda: [permuted()], "init"),
     "looks_before": (looks_before, lambda: [permuted()], "init"),
+    "either_array": (either_array, lambda: [permuted()], "race"),
+    "half_of_one": (half_of_one, lambda: [permuted()], "init"),
     "filled": (filled, lambda: [np.uint32(6)], "init"),
 }
 

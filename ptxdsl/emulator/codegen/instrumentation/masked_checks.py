@@ -118,6 +118,7 @@ class _MaskedCheck:
     def _emit(self) -> None:
         h, check = self.h, self.check
         self.writers: list[Any] = []
+        self.readers: Any = None
         if self.race and not check.strength and not check.copies and check.granules == 1:
             self._emit_again()
         self._judge()
@@ -393,10 +394,18 @@ class _MaskedCheck:
 
     def _read(self, granule: int) -> None:
         """Become the last reader; the one before becomes the earlier reader, if it is of another warp and unordered."""
-        h, readers = self.h, self.get(granule, Plane.READER)
+        h = self.h
+        readers = self.get(granule, Plane.READER) if self.readers is None else self.readers
         change = h.ir.xor(readers, self.mine)
         same_epoch = self.below(change, self.number(1 << EPOCH_SHIFT))
         several = h.ir.and_(same_epoch, self.marked(change, SEVERAL_LANES | LANE))
+        on = h.block_named("apart")
+        known = h.ir.and_(same_epoch, h.ir.not_(several))
+        known = h.ir.or_(known, h.ir.and_(same_epoch, self.marked(readers, SEVERAL_LANES)))
+        known = h.ir.and_(known, h.ir.not_(self.marked(readers, STORED)))
+        adds = h.block_named("adds")
+        h.ir.cbranch(self.all(h.ir.or_(known, h.ir.not_(self.active))), on, adds)
+        h.ir.position_at_end(adds)
         obsolete = h.ir.or_(same_epoch, self.ordered(readers))
         replace, keep = h.block_named("replace"), h.block_named("keep")
         h.ir.cbranch(self.all(obsolete), replace, keep)
@@ -410,7 +419,7 @@ class _MaskedCheck:
         self.put(granule, Plane.READER, words)
         last = self.get(granule, Plane.READER)
         others = h.ir.and_(self.active, h.ir.not_(self.agree(last, LANE)))
-        shared, on = h.block_named("shared"), h.block_named("apart")
+        shared = h.block_named("shared")
         h.ir.cbranch(h.zero(h.mask(others)), on, shared)
         h.ir.position_at_end(shared)
         self.put(granule, Plane.READER, h.ir.or_(last, self.number(SEVERAL_LANES)), others)

@@ -28,12 +28,14 @@ from ..registry import emits
 from ..storage import digest
 from .fast_checks import FastCheck, knows_again
 from .masked_checks import MOST_GRANULES, MOST_PRIVATE, masked_check
+from .shadow_groups import words_of
 from .shadow_inspection import INSPECT
 
 
 @emits(ShadowCheck, slow_path=True)
 def shadow_check(h: Handler, check: ShadowCheck) -> None:
     access = access_of(h, check.address, check.pattern, check.nbytes, check.role != Role.READ)
+    access.in_window = check.anywhere
     mask = guard_mask(h, check.guard, True)
     one_value = check.same_value or h.lane is not None
     alike = one_value and check.address.scalar and all(kind.scalar for kind in check.sources)
@@ -116,8 +118,7 @@ def _ask_for_lane(h: Handler, check: ShadowCheck, access: Access, place: Any, va
     """
     words, stride = h.i64(0), h.i64(0)
     if check.block_private is not None:
-        fields = Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE
-        words, stride = (h.load(access.entry, field, i64, fixed=True) for field in fields)
+        words, stride = words_of(h, access)
 
     def ask() -> Any:
         function = _lane_check(h.function.module, check, [value.type for value in values])

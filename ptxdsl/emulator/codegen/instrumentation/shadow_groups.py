@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ...instructions.instrumentation import CopyBegin, ShadowCheck
-from ...machine.layout import LANES, Entry
-from ...machine.shadow import SEVERAL_LANES, WORD_SHIFT, Plane, Role
+from ...machine.layout import LANES, Block, Entry
+from ...machine.shadow import SEVERAL_LANES, WORD_SHIFT, Plane, Role, Shadow
 from ..handler import Handler, i32, i64, lanes_of, pointer
 from .epochs import scatter_words
 
-__all__ = ["Group", "Groups"]
+__all__ = ["Group", "Groups", "words_of"]
 
 
 class Group(NamedTuple):
@@ -24,6 +24,15 @@ class Group(NamedTuple):
     put: Callable[[int, Any, Any], None]
     lanes: Any
     gathered: bool = False
+
+
+def words_of(h: Handler, access: Any) -> tuple[Any, Any]:
+    """Where the shadow words of an array are that an access is to, and the bytes from plane to plane."""
+    if getattr(access, "in_window", False):
+        shadow = h.load(h.block, Block.SHADOW, pointer, fixed=True)
+        return h.load(shadow, Shadow.SHARED_WORDS, i64), h.load(shadow, Shadow.SHARED_STRIDE, i64)
+    words, stride = Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE
+    return h.load(access.entry, words, i64, fixed=True), h.load(access.entry, stride, i64, fixed=True)
 
 
 class Groups:
@@ -37,9 +46,7 @@ class Groups:
         """Whether all lanes store the same; None where that is not asked."""
         self.at: Any = None
         """The host address of one lane's access that has been found; None where it is not known yet."""
-        self.words, self.stride = (
-            h.load(access.entry, field, i64, fixed=True) for field in (Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE)
-        )
+        self.words, self.stride = words_of(h, access)
 
     def by_segments(self) -> bool:
         """Whether the lanes lie in segments, if all are there."""
