@@ -13,6 +13,8 @@ from .structs import Struct, field
 
 PLACE_BITS = 18
 """The table of places has this many bits of index."""
+NEAR_BITS = 4
+"""So many of these tell words of 64 bytes apart: what lies side by side in memory does so in the table."""
 MOST_PROBES = 32
 """Entries of the table that are looked at for a place."""
 MOST_VISITS = 2048

@@ -406,7 +406,7 @@ class ShadowMemory:
         for state in states:
             local = [region for region in self.private[state.address] if region.kind == Kind.LOCAL]
             reached = [region._replace(kind=Kind.GLOBAL) for region in shared.values()]
-            self._describe(state, [*self.regions, *reached, *local])
+            self._describe(state, [*reached, *self.regions, *local])
             if state.rank in shared:
                 words, size = shared[state.rank], self._shared_granules() * WORD_BYTES
                 fields = _WORDS.pack(words.words, words.stride, size, UNWRITTEN if self.init else 0)

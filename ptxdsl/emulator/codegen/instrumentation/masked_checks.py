@@ -6,7 +6,8 @@ at one word a lane. It changes nothing unless all lanes are decided, so that the
 
 Words are gathered, which costs more than all else, unless groups of eight lanes lie side by side. So it asks for as few
 as it can: the last reader of a place in this epoch is the only thread that may have come there since, as anything else
-would have been a race with that read; and where the last reader is before the last barrier, the one before it is too.
+would have been a race with that read; and where the last reader is before the last barrier, or the launch, the one
+before it is too.
 """
 
 from __future__ import annotations
@@ -279,7 +280,7 @@ class _MaskedCheck:
         before, rare, on = h.ir.block, h.block_named("rare"), h.block_named("on")
         h.ir.cbranch(self.all(good), on, rare)
         h.ir.position_at_end(rare)
-        further = h.ir.or_(good, h.ir.or_(self._ordered_in_warp(words), self._known(words)))
+        further = self._known(words, h.ir.or_(good, self._ordered_in_warp(words)))
         for asked, routine in ((check.followed, Shadow.PRECEDE), (check.searched, Shadow.SEARCH)):
             if asked:
                 further = h.ir.or_(further, self._followed(words, further, routine))
@@ -313,16 +314,41 @@ class _MaskedCheck:
         inside = h.ir.and_(inside, h.ir.not_(self.marked(words, SEVERAL_LANES)))
         return h.ir.and_(inside, self.below(words, h.load(row, WarpOrder.TILE_FLOOR, _Words, 64)))
 
-    def _known(self, words: Any) -> Any:
-        """Whether Python has found before that all of their epoch is ordered before this warp."""
+    def _known(self, words: Any, good: Any) -> Any:
+        """Those that are good, and of which Python has found before that all of their epoch precedes this warp.
+
+        Mostly what is left is of one epoch: then one entry of the table says it.
+        """
         h, shadow = self.h, self.shadow
+        left = h.mask(h.ir.and_(self.active, h.ir.not_(good)))
+        names = ("asked", "one", "more", "answered")
+        before, asked, single, several, on = h.ir.block, *map(h.block_named, names)
+        h.ir.cbranch(h.zero(left), on, asked)
+        h.ir.position_at_end(asked)
         own = h.ir.or_(h.ir.lshr(h.ir.and_(self.mine, self.number(WARP)), self.number(WARP_SHIFT)),
                        self.number(WHOLE_WARP))
         keys = h.ir.or_(h.ir.and_(words, self.number(0xFFFFFFFF << EPOCH_SHIFT)), own)
+        table = h.ir.ptrtoint(shadow.get(Shadow.ORDER_CACHE, pointer), i64)
+        first = h.ir.extract_element(keys, h.ir.and_(h.first_lane(left), h.i32(LANES - 1)))
+        others = h.ir.and_(left, h.mask(h.ir.icmp_unsigned("!=", keys, h.splat(first))))
+        h.ir.cbranch(h.zero(others), single, several)
+        h.ir.position_at_end(single)
+        slot = h.ir.lshr(h.ir.mul(first, h.i64(ORDER_HASH)), h.i64(64 - ORDER_CACHE_BITS))
+        place = h.ir.inttoptr(h.ir.add(table, h.ir.shl(slot, h.i64(WORD_SHIFT))), i64.as_pointer())
+        same = h.ir.icmp_unsigned("==", h.ir.load(place, align=8), first)
+        alike = h.ir.or_(good, h.splat(same))
+        h.ir.branch(on)
+        h.ir.position_at_end(several)
         slots = h.ir.lshr(h.ir.mul(keys, self.number(ORDER_HASH)), self.number(64 - ORDER_CACHE_BITS))
-        table = h.splat(h.ir.ptrtoint(shadow.get(Shadow.ORDER_CACHE, pointer), i64))
-        places = h.ir.inttoptr(h.ir.add(table, h.ir.shl(slots, self.number(WORD_SHIFT))), lanes_of(pointer))
-        return h.ir.icmp_unsigned("==", self.gathered(places, keys), keys)
+        places = h.ir.add(h.splat(table), h.ir.shl(slots, self.number(WORD_SHIFT)))
+        found = self.gathered(h.ir.inttoptr(places, lanes_of(pointer)), keys)
+        found = h.ir.or_(good, h.ir.icmp_unsigned("==", found, keys))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        result = h.ir.phi(good.type)
+        for value, block in ((good, before), (alike, single), (found, several)):
+            result.add_incoming(value, block)
+        return result
 
     def _followed(self, words: Any, good: Any, routine: int) -> Any:
         """Whether a routine knows of an order for those that are not good."""
@@ -385,8 +411,8 @@ class _MaskedCheck:
         words = self.get(granule, Plane.READER)
         self.demand(self.harmless(words))
         earlier, on = h.block_named("earlier"), h.block_named("no_earlier")
-        old = h.ir.or_(self.ordered(words), h.ir.not_(self.active))
-        h.ir.cbranch(self.all(old) if self.of_block else ir.Constant(i1, 0), on, earlier)
+        before = self.ordered(words) if self.of_block else self.below(words, self.shadow.get(Shadow.LAUNCH))
+        h.ir.cbranch(self.all(h.ir.or_(before, h.ir.not_(self.active))), on, earlier)
         h.ir.position_at_end(earlier)
         self.demand(self.harmless(self.get(granule, Plane.EARLIER_READER)))
         h.ir.branch(on)

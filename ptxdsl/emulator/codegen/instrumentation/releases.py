@@ -13,20 +13,23 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import SyncFollowing
-from ...machine.layout import Block
+from ...machine.layout import LANES, Block
 from ...machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_HASH, STRENGTH, STRENGTH_SHIFT, WARP, Shadow, WarpClock,
 )
 from ...machine.sync_graph import (
-    CELL, LEVEL_SHIFT, MOST_PROBES, PLACE_BITS, Acquire, Does, Fence, Place, Release, SyncGraph, WarpSync,
+    CELL, LEVEL_SHIFT, MOST_PROBES, NEAR_BITS, PLACE_BITS, Acquire, Does, Fence, Place, Release, SyncGraph, WarpSync,
 )
-from ..handler import Handler, i1, i32, i64, pointer
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import builds
 from .epochs import FOLLOW, ShadowState
 from .mbarriers import PRECEDE
 from .order_search import reaches
 
 __all__ = ["follow"]
+
+MANY = 8
+"""Lanes whose places are asked for at once."""
 
 
 @builds(SyncFollowing)
@@ -53,7 +56,7 @@ class _Follow:
                 body()
                 h.ir.ret(ir.Constant(i1, 1))
                 h.ir.position_at_end(h.block_named("unreachable"))
-        h.for_each_lane(self.mask, self.access)
+        h.for_each_lane(self.noted(), self.access)
         h.ir.ret(ir.Constant(i1, 1))
 
     def does(self, what: int) -> Any:
@@ -88,11 +91,44 @@ class _Follow:
         made.add_incoming(at, last)
         return made
 
+    def place_of(self, host: Any, number: Callable[[int], Any]) -> tuple[Any, Any]:
+        """Where the entry of an address is probably: the line of the table, and the entry in it."""
+        h = self.h
+        lines = h.ir.lshr(host, number(NEAR_BITS + 2))
+        key = h.ir.or_(lines, h.ir.shl(host, number(62)))
+        hashed = h.ir.lshr(h.ir.mul(key, number(ORDER_HASH)), number(64 - PLACE_BITS + NEAR_BITS))
+        near = h.ir.xor(h.ir.lshr(host, number(2)), lines)  # all of them are used for words of eight bytes too
+        return hashed, h.ir.and_(near, number((1 << NEAR_BITS) - 1))
+
+    def noted(self) -> Any:
+        """The lanes that write, or whose place has perhaps been written. Many are asked for at once."""
+        h = self.h
+        count = h.call("llvm.ctpop.i32", i32, self.mask)
+        before, many, on = h.ir.block, h.block_named("many"), h.block_named("few")
+        h.ir.cbranch(h.ir.icmp_unsigned(">", count, h.i32(MANY)), many, on)
+        h.ir.position_at_end(many)
+        table = h.ir.ptrtoint(h.load(self.graph, SyncGraph.PLACES, pointer), i64)
+
+        def number(value: int) -> ir.Constant:
+            return ir.Constant(lanes_of(i64), [value] * LANES)
+
+        line, near = self.place_of(h.load(h.add(h.block, Block.SCRATCH), 0, lanes_of(i64)), number)
+        entry = h.ir.mul(h.ir.or_(h.ir.shl(line, number(NEAR_BITS)), near), number(Place.nbytes))
+        places = h.ir.inttoptr(h.ir.add(entry, h.splat(h.ir.add(table, h.i64(Place.WRITER)))), lanes_of(pointer))
+        active, rest = h.bools(self.mask), number(0)
+        words = h.call("llvm.masked.gather.v32i64.v32p0", lanes_of(i64), places, h.i32(8), active, rest)
+        old = h.ir.icmp_unsigned("<", words, h.splat(self.shadow.get(Shadow.LAUNCH)))
+        fresh = h.ir.and_(self.mask, h.ir.not_(h.mask(old)))
+        found = h.ir.select(self.does(Does.WRITES), self.mask, fresh)
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
+        return h.merged(before, [self.mask], many, [found])[0]
+
     def find(self, host: Any) -> Any:
         """The entry of a place, ``live`` if there is one, or where it would stand; 0 where there is no room for it."""
         h = self.h
         table, launch = h.load(self.graph, SyncGraph.PLACES, pointer), self.shadow.get(Shadow.LAUNCH)
-        hashed = h.ir.lshr(h.ir.mul(host, h.i64(ORDER_HASH)), h.i64(64 - PLACE_BITS))
+        hashed, near = self.place_of(host, h.i64)
         head, look, used, next_, done = (h.block_named(n) for n in ("head", "look", "used", "next", "found"))
         h.ir.store(h.i64(0), self.found)
         h.ir.store(ir.Constant(i1, 0), self.live)
@@ -103,7 +139,8 @@ class _Follow:
         tried.add_incoming(h.i64(0), before)
         h.ir.cbranch(h.ir.icmp_unsigned("<", tried, h.i64(MOST_PROBES)), look, done)
         h.ir.position_at_end(look)
-        number = h.ir.and_(h.ir.add(hashed, tried), h.i64((1 << PLACE_BITS) - 1))
+        line = h.ir.and_(h.ir.add(hashed, tried), h.i64((1 << PLACE_BITS - NEAR_BITS) - 1))
+        number = h.ir.or_(h.ir.shl(line, h.i64(NEAR_BITS)), near)
         entry = h.add(table, h.ir.mul(number, h.i64(Place.nbytes)))
         free = h.ir.icmp_unsigned("<", h.load(entry, Place.WRITER, i64), launch)
         here, address = h.block_named("here"), h.ir.ptrtoint(entry, i64)
