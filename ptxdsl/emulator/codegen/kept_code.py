@@ -38,8 +38,8 @@ __all__ = ["KeptSpaces", "keep", "key_of", "recall"]
 
 _ADDRESS = struct.Struct("<Q")
 _SPACES = (
-    "parameters", "parameter_bytes", "static_shared", "dynamic_start", "local_bytes", "local_granule", "alignment",
-    "reserved", "tensor_memory",
+    "parameters", "parameter_bytes", "static_shared", "dynamic_start", "local_bytes", "cleared_bytes", "local_granule",
+    "alignment", "reserved", "tensor_memory",
 )
 
 

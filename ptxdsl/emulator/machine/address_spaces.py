@@ -9,8 +9,8 @@ from ...errors import LaunchError, caller
 from ...ir import Address, Function, Indexed, Instruction, Module, Reference, SpecialRegister, Symbol, Variable
 from .heap import Heap
 from .layout import (
-    FUNCTION_START, LOCAL_ORIGIN, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START, SHARED_START,
-    SHARED_WINDOW, SPACE_BITS, Entry,
+    CALL_STACK, FUNCTION_START, LOCAL_ORIGIN, LOCAL_START, LOCAL_WINDOW, NARROW_LOCAL, NARROW_SHARED, NARROW_START,
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Entry,
 )
 from .unsupported import unsupported
 
@@ -259,6 +259,10 @@ class AddressSpaces:
             self.ranges.append(None)
             at += variable.nbytes
         self.local_bytes = _aligned(at - LOCAL_START, 16)
+        last = variables[-1] if variables else None
+        stack = last.nbytes if last is not None and last.name == CALL_STACK else 0
+        self.cleared_bytes = _aligned(at - LOCAL_START - stack, 16) if stack else self.local_bytes
+        """Those of local memory, the first ones, that are zeros when a launch begins."""
 
     @cached_property
     def local_granule(self) -> int:

@@ -30,6 +30,8 @@ ALIGNED_START = 0x0300_0000_0000_0000
 SHARED_START = 0x400
 """Offset of the first shared variable: the first KiB belongs to the system since sm_90, so 0 is no variable."""
 LOCAL_START = 0x10
+CALL_STACK = "$stack"
+"""The variable that is the stack of recursive functions, whose frames hold anything at first."""
 LOCAL_ORIGIN = "@"
 """The provenance of a pointer to a variable in local memory begins so."""
 CLUSTER_ORIGIN = "&"

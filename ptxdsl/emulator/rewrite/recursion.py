@@ -15,6 +15,7 @@ from ...analysis.liveness import Liveness
 from ...ir import Address, Call, Function, Instruction, LabelRef, Module, Parameter, Register, Symbol, Variable
 from ...types import TYPES
 from ..analysis.call_stack import SLOT, STACK_POINTER
+from ..machine.layout import CALL_STACK
 from .alloca import allocates
 from .indirect_calls import targets
 from .live_parameters import live_parameters
@@ -25,7 +26,6 @@ __all__ = ["Recursion", "returns"]
 
 STACK_BYTES = 32 << 10
 """Bytes of stack a thread; what goes beyond is a fault in local memory."""
-_STACK = "$stack"
 _RETURNS = "$returns$"
 """What the names of the tables begin with that calls return by."""
 _U64 = TYPES["u64"]
@@ -166,8 +166,8 @@ class Recursion:
         b, own = self.builder, self.builder.body
         b.statement, b.body = None, []
         b.register(STACK_POINTER, _U64)
-        b.variables.append(Variable(_STACK, "local", TYPES["b8"], (STACK_BYTES,), 16))
-        b.emit("mov.u64", _POINTER, Symbol(_STACK))
+        b.variables.append(Variable(CALL_STACK, "local", TYPES["b8"], (STACK_BYTES,), 16))
+        b.emit("mov.u64", _POINTER, Symbol(CALL_STACK))
         b.body += own
         b.emit("ret")
         while self.pending:

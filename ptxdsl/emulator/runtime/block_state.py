@@ -47,6 +47,8 @@ _NOTHING = bytes(Launch.nbytes)
 _NO_BARRIERS = bytes(Block.HEAP - Block.BARRIERS)
 MOST_KEPT = 256 << 10
 """Bytes of a block state that is kept from launch to launch."""
+MOST_STACKS = 4 << 20
+"""The same of stacks, which need no clearing."""
 _RUN = Block.span("FUNCTION", "LOCKS")
 _QUEUE = Block.span("PENDING", "MAKE_SOME")
 _PENDING = Block.span("PENDING_FIRST", "PENDING_END")
@@ -185,7 +187,9 @@ class LaunchState:
 
     def end(self, state: BlockState) -> None:
         """A state has run its last block."""
-        if self.tool.keeps and not state.renews and state.nbytes <= MOST_KEPT:
+        stacks = (self.spaces.local_bytes - self.spaces.cleared_bytes) * state.count * LANES
+        room = state.nbytes - stacks <= MOST_KEPT and stacks <= MOST_STACKS
+        if self.tool.keeps and not state.renews and room:
             self.free.append(state)
 
     def states(self) -> list[BlockState]:
@@ -363,13 +367,23 @@ class BlockState:
         self.left = TIME_SLICE
         if self.clears:
             ctypes.memset(self.first, 0, self.shared - self.first)
-            ctypes.memset(self.local, 0, (self.tensor or self.table) - self.local)
+            self._clear_local()
             if self.tensor:
                 ctypes.memset(self.tensor, 0, TensorMemory.PEER)
         self._write_warps()
         if any(self._view[Block.BARRED : Block.BARRED + 4]):
             self._view[Block.BARRIERS : Block.HEAP] = _NO_BARRIERS
         self._prepare()
+
+    def _clear_local(self) -> None:
+        """Make local memory zeros, but for stacks: calls in the same block leave anything there too."""
+        spaces = self.launch.spaces
+        each, cleared = spaces.local_bytes * LANES, spaces.cleared_bytes * LANES
+        if cleared == each:
+            ctypes.memset(self.local, 0, (self.tensor or self.table) - self.local)
+        elif cleared:
+            for warp in range(self.count):
+                ctypes.memset(self.local + warp * each, 0, cleared)
 
     def _prepare(self) -> None:
         """Let all warps run, to compute what all blocks share."""

@@ -14,6 +14,7 @@ from synchronisation_kernels import FETCHES, LINEAR, ROTATE
 
 from ptxdsl import emulator
 from ptxdsl.emulator.jit.compilation import compile_block_function
+from ptxdsl.emulator.runtime.block_state import MOST_KEPT
 from ptxdsl.emulator.runtime.launcher import Launcher
 from ptxdsl.errors import MemoryFault, TrapError
 from ptxdsl.launch import LaunchConfig
@@ -120,6 +121,50 @@ def test_it_begins_as_new(second: bool) -> None:
         launch(run, x=x)
         assert np.array_equal(x, np.ones(64))
     assert run._kept
+
+
+RECURSIVE = """
+.version 7.0
+.target sm_80
+.address_size 64
+.func (.param .b32 sum) under(.param .b32 n)
+{
+    .reg .b32 %r<5>; .reg .pred %p; .local .b32 own;
+    ld.param.u32 %r0, [n]; st.local.u32 [own], %r0; mov.u32 %r2, 0;
+    setp.eq.u32 %p, %r0, 0; @%p bra END;
+    {
+        .param .b32 first; .param .b32 back;
+        sub.u32 %r1, %r0, 1; st.param.b32 [first], %r1; call (back), under, (first); ld.param.b32 %r2, [back];
+    }
+END:
+    ld.local.u32 %r3, [own]; add.u32 %r4, %r2, %r3; st.param.b32 [sum], %r4; ret;
+}
+.visible .entry k(.param .u64 x)
+{
+    .reg .b32 %r<9>; .reg .b64 %rd<3>; .local .align 4 .b32 mine[4];
+    ld.param.u64 %rd0, [x]; mov.u32 %r1, %tid.x; ld.local.u32 %r2, [mine+8]; add.u32 %r3, %r2, 1;
+    st.local.u32 [mine+8], %r3;
+    {
+        .param .b32 first; .param .b32 back;
+        st.param.b32 [first], %r1; call (back), under, (first); ld.param.b32 %r4, [back];
+    }
+    add.u32 %r4, %r4, %r3; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd0, %rd0, %rd1; st.global.u32 [%rd0], %r4; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_stacks_serve_the_next_launch(second: bool) -> None:
+    """They are kept as they are, while the kernel's own local memory is zeros again."""
+    run = launcher(RECURSIVE, LaunchConfig(1, 96))
+    if second:
+        compile_block_function(run.codes(False))
+    for _ in range(3):
+        x = np.zeros(96, np.uint32)
+        launch(run, x=x)
+        assert np.array_equal(x, np.arange(96).cumsum() + 1)
+        (kept, _), = run._kept
+        assert len(kept.free) == 1 and kept.free[0].nbytes > MOST_KEPT
 
 
 def test_two_host_threads_launch_at_a_time(copy: Launcher) -> None:
