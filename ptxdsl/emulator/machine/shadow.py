@@ -232,9 +232,6 @@ class Shadow(Struct):
     """Of the copy that is inspected: its shadow word, without the lane."""
     LOCAL_WORDS = field("Q")
     """Where the shadow words of local memory are, less those of all addresses below it."""
-    SHARED_WORDS = field("Q")
-    SHARED_STRIDE = field("Q")
-    """Those of shared memory, and the bytes from plane to plane."""
     LOG = field("Q")
     """Address of where the next :class:`SyncRecord` goes; behind it, where there is no more room."""
     ORDERS = field("Q")

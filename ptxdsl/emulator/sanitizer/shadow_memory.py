@@ -36,7 +36,7 @@ _REGION = Description.span("LOW")
 _WORD = struct.Struct("<Q")
 _WORDS = Shadow.span("WORDS", "FRESH")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
-_SHARED = Shadow.span("SHARED_WORDS", "SHARED_STRIDE")
+_SHARED = Shadow.span("SHARED_ORIGIN", "SHARED_STRIDE")
 
 
 class Region(NamedTuple):
@@ -294,7 +294,7 @@ class ShadowMemory:
         if local:
             _WORD.pack_into(memory.view, Shadow.LOCAL_WORDS, self._origin(private[-1]))
         if shared:
-            _SHARED.pack_into(memory.view, Shadow.SHARED_WORDS, self._origin(private[0]), private[0].stride)
+            _SHARED.pack_into(memory.view, Shadow.SHARED_ORIGIN, self._origin(private[0]), private[0].stride)
         state.shadow = address
         state.put(Block.SHADOW, "Q", address)
         for offset, value in (
@@ -366,9 +366,8 @@ class ShadowMemory:
         if shared is None or not self.proxies:
             return [proxies]
         return [
-            proxies, (Shadow.SHARED_ORIGIN, self._origin(shared)),
-            (Shadow.SHARED_STRIDE, shared.stride), (Shadow.SHARED_LOW, shared.low),
-            (Shadow.SHARED_SIZE, shared.nbytes), (Shadow.SHARED_WORDS, shared.words),
+            proxies, (Shadow.SHARED_LOW, shared.low), (Shadow.SHARED_SIZE, shared.nbytes),
+            (Shadow.SHARED_WORDS, shared.words),
             (Shadow.SHARED_CLEARED, Plane.COPY * shared.stride), *routines(proxies=True).items(),
         ]
 

@@ -30,7 +30,7 @@ def words_of(h: Handler, access: Any) -> tuple[Any, Any]:
     """Where the shadow words of an array are that an access is to, and the bytes from plane to plane."""
     if getattr(access, "in_window", False):
         shadow = h.load(h.block, Block.SHADOW, pointer, fixed=True)
-        return h.load(shadow, Shadow.SHARED_WORDS, i64), h.load(shadow, Shadow.SHARED_STRIDE, i64)
+        return h.load(shadow, Shadow.SHARED_ORIGIN, i64), h.load(shadow, Shadow.SHARED_STRIDE, i64)
     words, stride = Entry.SHADOW_WORDS, Entry.SHADOW_STRIDE
     return h.load(access.entry, words, i64, fixed=True), h.load(access.entry, stride, i64, fixed=True)
 
