@@ -1,5 +1,7 @@
 """The first launches of a kernel in a fresh process: ``python tests/bench/first_launch.py [program ...]``.
 
+It takes a minute on a quiet machine; ``--rounds N`` for more processes than three.
+
 Warm is a process that finds on disk what an earlier one has made of the kernel, cold one that finds nothing; both have
 imported the language and made their arrays. The best and the median of several processes, in milliseconds of the wall
 and of the processor, for each of the six programs; the last lines are for all of them, each in a thread, and one after
@@ -12,8 +14,10 @@ milliseconds of the wall. Results are checked.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -32,7 +36,7 @@ __all__ = ["main"]
 
 WANTED = {"warm": 40, "cold": 150}
 """Milliseconds that a first launch may take on a quiet machine of two cores."""
-ROUNDS = 7
+ROUNDS = 3
 ALONE, PATIENCE = 0.3, 20.0
 """Seconds for which a program is launched where nothing is compiled, and at most until its second tier is there."""
 OTHER = "attention"
@@ -127,48 +131,54 @@ def _child(how: str, names: list[str], cache: str, bytecode: str) -> list[float]
     return found
 
 
-def _measured(how: str, names: list[str], bytecode: str) -> dict[str, list[list[float]]]:
+def _measured(how: str, names: list[str], bytecode: str, rounds: int) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = {"warm": [], "cold": []}
     with tempfile.TemporaryDirectory() as cache:
         _child(how, names, cache, bytecode)
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             found["warm"].append(_child(how, names, cache, bytecode))
             with tempfile.TemporaryDirectory() as empty:
                 found["cold"].append(_child(how, names, empty, bytecode))
     return found
 
 
-def _beside(name: str, bytecode: str) -> list[tuple[str, ...]]:
+def _beside(name: str, bytecode: str, rounds: int) -> list[tuple[str, ...]]:
     """The rows for a program: while its own second tier is built, and while that of another is."""
     other = OTHER if name != OTHER else PROGRAMS[0].name
     rows = []
     for alone, how, names in (("first", "own", [name]), ("second", "other", [name, other])):
         found: dict[str, list[float]] = {alone: [], how: []}
-        for _ in range(ROUNDS):
-            with tempfile.TemporaryDirectory() as cache:
-                _child("first", names, cache, bytecode)  # compiles the handlers
-                found[how] += _child(how, names, cache, bytecode)
-                found[alone] += _child(alone, names, cache, bytecode)
+        with tempfile.TemporaryDirectory() as handlers:
+            _child("first", names, handlers, bytecode)  # compiles them, and no second tier
+            for _ in range(rounds):
+                with tempfile.TemporaryDirectory() as cache:
+                    shutil.copytree(handlers, cache, dirs_exist_ok=True)
+                    found[how] += _child(how, names, cache, bytecode)
+                    found[alone] += _child(alone, names, cache, bytecode)
         figures = (f"{of(each):.2f}" for each in found.values() for of in (statistics.median, max) if each)
-        rows.append((name, names[-1], f"{len(found[how]) / ROUNDS:.0f}", *figures))
+        rows.append((name, names[-1], f"{len(found[how]) / rounds:.0f}", *figures))
     return rows
 
 
 def main() -> None:
     """Print the tables."""
-    names = sys.argv[1:] or [program.name for program in PROGRAMS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", default=[program.name for program in PROGRAMS])
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="processes of a kind, and a third of it beside")
+    asked = parser.parse_args()
+    names: list[str] = asked.programs
     rows, beside = [], []
     groups = [("together", [name]) for name in names]
     groups += [("together", names), ("in turn", names)] if len(names) > 1 else []
     with tempfile.TemporaryDirectory() as bytecode:
         for how, group in groups:
-            for kind, times in _measured(how, group, bytecode).items():
+            for kind, times in _measured(how, group, bytecode, asked.rounds).items():
                 walls, processors = zip(*((wall * 1e3, processor * 1e3) for wall, processor in times))
                 figures = (f"{of(each):.0f}" for each in (walls, processors) for of in (min, statistics.median))
                 what = group[0] if len(group) == 1 else f"all, {how}"
                 rows.append((what, kind, *figures, f"{WANTED[kind]}" if len(group) == 1 else ""))
         for name in names:
-            beside += _beside(name, bytecode)
+            beside += _beside(name, bytecode, max(1, asked.rounds // 3))
     print(table(("program", "cache", "wall", "median", "processor", "median", "wanted"), rows))
     head = ("launches", "beside the second tier of", "count", "median alone", "longest", "beside", "longest")
     print(table(head, beside))
