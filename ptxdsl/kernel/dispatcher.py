@@ -73,13 +73,13 @@ class Dispatcher:
     def configure(
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
-        seed: int | None = None,
+        seed: int | None = None, schedule: str | None = None,
     ) -> Launch:
         """A launch with all its options: see :class:`~ptxdsl.launch.LaunchConfig`.
 
         ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
         """
-        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed)
+        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed, schedule)
         return Launch(self, Prepared(geometry, check(backend), stream))
 
     # -- inspection
@@ -203,6 +203,11 @@ class Launch:
             geometry = replace(geometry, sanitize=settings.sanitize)
         if backend == "emulator" and geometry.seed is None and settings.seed is not None:
             geometry = replace(geometry, seed=settings.seed)
+        if backend == "gpu" and geometry.schedule is not None:
+            raise LaunchError(
+                f"schedule={geometry.schedule!r} is the emulator's, and kernel `{kernel.entry}` is launched on a GPU",
+                loc=caller(), hint='`.configure(grid, block, schedule="explore", backend="emulator")`',
+            )
         observer = config.observer.get()
         if observer is not None:
             observer.launching(self.kernel, constants, backend)

@@ -50,7 +50,13 @@ class EmulatorRun:
         self.references, self.foreign, self.traced = references, foreign, traced
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
-        self._launcher(geometry)(arguments)
+        if geometry.schedule is None or config.observer.get() is not None:
+            self._launcher(geometry)(arguments)
+            return
+        from ..emulator.outcomes.explored_launch import ExploredLaunch
+
+        with ExploredLaunch():
+            self._launcher(geometry)(arguments)
 
     def _launcher(self, geometry: LaunchConfig) -> Callable[[Sequence[Argument]], None]:
         """What runs launches in a geometry, one after the other, as long as the settings are the same."""
@@ -107,7 +113,7 @@ class EmulatorRun:
     def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
         settings, bind = config.current(), self.bind
-        if settings.log == "debug":  # each launch is reported
+        if settings.log == "debug" or geometry.schedule is not None:  # each launch is reported, or explored
             return None
         run = self._launcher(geometry)
 

@@ -118,7 +118,8 @@ class LaunchConfig:
 
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
-    warps run in a random schedule, the same for the same seed; ``traced`` is the module that the text was printed from,
+    warps run in a random schedule, the same for the same seed; with ``schedule="explore"`` it makes the launch in every
+    execution that PTX's memory model allows; ``traced`` is the module that the text was printed from,
     with what only a sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no
     GPU can launch.
 
@@ -135,6 +136,7 @@ class LaunchConfig:
     stream: int | None = None
     sanitize: frozenset[str] | None = None
     seed: int | None = None
+    schedule: str | None = None
     traced: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -155,6 +157,8 @@ class LaunchConfig:
         put(self, "sanitize", sanitizers(self.sanitize, _no_sanitizer))
         if self.seed is not None:
             put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
+        if self.schedule not in (None, "explore"):
+            raise LaunchError(f"schedule is None or 'explore', not {self.schedule!r}", loc=caller())
 
     @cached_property
     def threads(self) -> int:

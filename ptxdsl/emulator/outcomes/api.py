@@ -28,8 +28,12 @@ from .executions import Complete
 from .search import Limit, Search
 from .wording import Names, place_of
 
-__all__ = ["Condition", "Outcome", "Outcomes", "outcomes"]
+__all__ = ["Condition", "Explorer", "Outcome", "Outcomes", "outcomes"]
 
+BOUND = 100
+"""Memory operations that a thread may make,"""
+LIMIT = 200_000
+"""and states of a search."""
 Condition = Union[Mapping[str, Any], "Callable[[Outcome], object]"]
 """What is asked of an outcome: a function of it, or the elements of some arrays."""
 
@@ -39,11 +43,13 @@ class Outcome:
 
     Each array that the launch was given is an attribute by the name of its parameter, a numpy array: ``outcome.out``,
     or ``outcome["out"]``. ``waiting`` names the threads that wait forever, each with its line; ``error`` is what went
-    wrong in a thread, if anything did. ``execution`` says how it comes about, in as few steps as possible.
+    wrong in a thread, if anything did, and ``raised`` the exception. ``execution`` says how it comes about, in as few
+    steps as possible.
     """
 
     def __init__(self, arrays: dict[str, Any], waiting: tuple[str, ...], error: str, steps: int) -> None:
         self.arrays, self.waiting, self.error, self.steps = arrays, waiting, error, steps
+        self.raised: Exception | None = None
         self._told: Callable[[], str] = str
 
     @property
@@ -165,10 +171,12 @@ def _threads(launch: LaunchState, machine: Machine) -> Threads:
     return Threads(blocks, [machine.blocks.place(block)[0] for block in blocks])
 
 
-class _Explorer(Observer):
+class Explorer(Observer):
+    """Explores a launch in place of running it; ``found`` are its outcomes."""
+
     what = "ptxdsl.outcomes()"
 
-    def __init__(self, bound: int, limit: int, progress: bool | None) -> None:
+    def __init__(self, bound: int = BOUND, limit: int = LIMIT, progress: bool | None = None) -> None:
         super().__init__()
         self.bound, self.limit = bound, limit
         self.shows = sys.stderr.isatty() if progress is None else progress
@@ -243,6 +251,7 @@ class _Collected:
                 known = found.get(key)
                 if known is None or known.steps > len(execution.events):
                     outcome = found[key] = self._outcome(state, waiting, error, len(execution.events))
+                    outcome.raised = next((step.error for step in each.errors), None)
                     outcome._told = lambda e=execution, n=last: self.names.execution(e, n)  # type: ignore[misc]
             races.update(dict.fromkeys(self._race(execution, a, b) for a, b in each.races))
         made = Outcomes([found[key] for key in sorted(found)], complete, sorted(races), len(self.complete))
@@ -286,7 +295,7 @@ def _byte_by_byte(execution: Execution, last: list[int]) -> Iterator[dict[int, i
 
 
 def outcomes(
-    launch: Callable[..., object], *args: object, bound: int = 100, limit: int = 200_000,
+    launch: Callable[..., object], *args: object, bound: int = BOUND, limit: int = LIMIT,
     progress: bool | None = None, **named: object,
 ) -> Outcomes:
     """All final states of a launch that PTX's memory model allows, weak ones included.
@@ -315,7 +324,7 @@ def outcomes(
     >>> found.forbid(lambda o: o.out[0] == 1 and o.out[1] == 0).races
     [...]
     """
-    explorer = _Explorer(bound, limit, progress)
+    explorer = Explorer(bound, limit, progress)
     with override(backend="emulator", sanitize="off"), explorer:
         launch(*args, **named)
     if explorer.found is None:

@@ -367,6 +367,41 @@ def test_the_fixture() -> None:
         _assert_outcomes(waits_forever[2, 1], *_zeros(1))
 
 
+def test_a_launch_in_every_execution() -> None:
+    lock, count = _zeros(2, 1)
+    launch = counted.configure(2, 1, schedule="explore", backend="emulator")
+    for total in (2, 4):
+        launch(lock, count, how="cas")
+        assert count[0] == total
+    with pytest.raises(ptxdsl.DeadlockError, match=r"threads wait forever:\nthread 0 of block 0 at .*:\d+\n"):
+        waits_forever.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1))
+    with pytest.raises(ptxdsl.MemoryFault, match=r"x has 2 elements|x\[9\]") as error:
+        outside.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1, 2))
+    assert "written at" in str(error.value.__cause__)
+    with pytest.raises(ptxdsl.LaunchError, match="more than 100 memory operations"):
+        endless.configure(1, 1, schedule="explore", backend="emulator")(*_zeros(1))
+    with pytest.raises(ptxdsl.LaunchError, match="schedule is None or 'explore', not 'all'"):
+        endless.configure(1, 1, schedule="all")
+
+
+@ptx_kernel
+def agreed(x: Ptr[u32], flag: Ptr[u32], *, ordered: bool) -> None:
+    with when(ptx.ctaid.x == 0):
+        x[0] = 1
+        if ordered:
+            ptx.fence.acq_rel.gpu()
+        ptx.st.relaxed.gpu.global_.u32(flag, 1)
+    with otherwise():
+        seen = ptx.ld.acquire.gpu.global_.u32(flag)
+        ptxdsl.check((seen == 0) | (x[0] == 1), "the message is there")
+
+
+def test_checks_in_every_execution() -> None:
+    agreed.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1, 1), ordered=True)
+    with pytest.raises(ptxdsl.TrapError, match="the message is there"):
+        agreed.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1, 1), ordered=False)
+
+
 pytest_plugins = ["pytester"]
 
 
