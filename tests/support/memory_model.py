@@ -18,7 +18,10 @@ ORDERED = {"acquire": (True, False), "release": (False, True), "acq_rel": (True,
 
 
 class Op(NamedTuple):
-    """``what``: ld, st, add, exch or fence; ``order``: weak, relaxed, acquire, ...; ``place`` names the location."""
+    """``what``: ld, st, add, exch or fence; ``order``: weak, relaxed, acquire, ...; ``place`` names the location.
+
+    What is stored is a number, or what an earlier read of the thread has put in the register ``source``.
+    """
 
     what: str
     order: str
@@ -26,6 +29,7 @@ class Op(NamedTuple):
     place: str = ""
     value: int = 0
     register: str = ""
+    source: str = ""
 
     @property
     def text(self) -> str:
@@ -34,7 +38,7 @@ class Op(NamedTuple):
             return f"fence.{self.order}.{self.scope}"
         name = f"{self.what}.weak" if self.order == "weak" else f"{self.what}.{self.order}.{self.scope}"
         return " ".join([name, *([self.register] if self.register else []), self.place,
-                         *([str(self.value)] if self.what != "ld" else [])])
+                         *([self.source or str(self.value)] if self.what != "ld" else [])])
 
 
 def closure(pairs: Pairs) -> Pairs:
@@ -81,17 +85,32 @@ class _Program:
         return ORDERED.get(self.ops[e].order, (False, False))[1] and self.ops[e].what != "ld"
 
     def values(self, rf: dict[int, int]) -> dict[int, tuple[int, int]] | None:
-        """What each event reads and writes; None where read-modify-writes feed each other in a circle."""
-        found: dict[int, tuple[int, int]] = {e: (0, self.ops[e].value) for e in self.writes if e not in self.reads}
-        found[-1] = 0, 0
-        while len(found) <= len({*self.reads, *self.writes}):
-            ready = [e for e in self.reads if e not in found and rf[e] in found]
-            if not ready:
-                return None
-            for e in ready:
-                read, op = found[rf[e]][1], self.ops[e]
-                found[e] = read, (read + op.value if op.what == "add" else op.value)
-        return found
+        """What each event reads and writes; None where values depend on themselves.
+
+        What a read-modify-write writes depends on what it reads, what it reads on nothing else.
+        """
+        read: dict[int, int] = {e: 0 for e in self.writes if e not in rf}
+        written: dict[int, int] = {-1: 0, **{e: 0 for e in self.reads if e not in self.writes}}
+        more = True
+        while more:
+            more = False
+            for e in self.reads:
+                if e not in read and rf[e] in written:
+                    read[e], more = written[rf[e]], True
+            for e in self.writes:
+                op = self.ops[e]
+                origin = self.origin(e) if op.source else e
+                if e not in written and e in read and origin in read:
+                    given = read[origin] if op.source else op.value
+                    written[e], more = (read[e] + given if op.what == "add" else given), True
+        events = {*self.reads, *self.writes}
+        if not all(e in read and e in written for e in events):
+            return None
+        return {-1: (0, 0), **{e: (read[e], written[e]) for e in events}}
+
+    def origin(self, e: int) -> int:
+        """The read that has put there what an event stores."""
+        return max(a for a, b in self.po if b == e and self.ops[a].register == self.ops[e].source)
 
     def observation(self, rf: dict[int, int]) -> Pairs:
         found = {(w, r) for r, w in rf.items() if w >= 0 and self.strong(w, r)}

@@ -12,7 +12,7 @@ from memory_model import Op, all_finals
 COUNT = 40
 
 
-def _random_op(rng: random.Random, register: str, value: int) -> Op:
+def _random_op(rng: random.Random, register: str, value: int, known: list[str]) -> Op:
     what = rng.choice(["ld", "ld", "ld", "st", "st", "st", "add", "exch", "fence"])
     scope = rng.choice(["gpu", "gpu", "cta"])
     place = rng.choice("xy")
@@ -20,18 +20,19 @@ def _random_op(rng: random.Random, register: str, value: int) -> Op:
         return Op("fence", rng.choice(["sc", "acq_rel"]), scope)
     if what == "ld":
         return Op("ld", rng.choice(["weak", "relaxed", "acquire"]), scope, place, 0, register)
+    source = rng.choice(known) if known and rng.random() < 0.4 else ""
     if what == "st":
-        return Op("st", rng.choice(["weak", "relaxed", "release"]), scope, place, value)
-    return Op(what, rng.choice(["relaxed", "acquire", "release", "acq_rel"]), scope, place, value, register)
+        return Op("st", rng.choice(["weak", "relaxed", "release"]), scope, place, value, "", source)
+    return Op(what, rng.choice(["relaxed", "acquire", "release", "acq_rel"]), scope, place, value, register, source)
 
 
 def _random_program(rng: random.Random) -> tuple[list[list[Op]], int]:
     sizes = rng.choice([(3, 3), (2, 3), (2, 4), (2, 2, 1), (1, 2, 2), (2, 2, 2)])
     threads, value = [], 1
     for size in sizes:
-        ops = []
+        ops: list[Op] = []
         for n in range(size):
-            ops.append(_random_op(rng, f"r{n}", value))
+            ops.append(_random_op(rng, f"r{n}", value, [op.register for op in ops if op.register]))
             value *= 2
         threads.append(ops)
     return threads, rng.choice([1, len(threads)])
