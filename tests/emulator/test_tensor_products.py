@@ -433,3 +433,15 @@ def test_sums_are_as_little_known_as_what_they_are_made_of(case: Case, hole: int
         run_product(case, rng, **options)
     assert "of tensor memory, which nobody has written" in raised.value.message
     assert "column 1" in raised.value.message
+
+
+@pytest.mark.parametrize(("case", "which", "lane"), [
+    (_SCALED, "A", 96), (replace(_SCALED, group=2, m=256), "A", 32), (_SCALED, "B", 64),
+    (replace(_SCALED, group=2), "B", 100),
+])
+def test_scales_that_differ_by_quarter(case: Case, which: str, lane: int, rng: Rng) -> None:
+    error = _fails(case, rng, odd_cell=(32 if which == "A" else 48, lane))
+    assert error.message == (
+        f"the scales of {which} of `{case.mnemonic}` are not the same in all quarters of the lanes, where tensor "
+        "memory must have copies of them"
+    )

@@ -338,14 +338,15 @@ def _indexed(case: Case, rng: Rng, memory: Memory, indices: Any, tables: Any) ->
 
 
 def run_product(
-    case: Case, rng: Rng, special: Any = None, odd_scale: tuple[int, int] | None = None, checked: bool = True,
-    **changed: Any,
+    case: Case, rng: Rng, special: Any = None, odd_scale: tuple[int, int] | None = None,
+    odd_cell: tuple[int, int] | None = None, checked: bool = True, **changed: Any,
 ) -> None:
     """Make a random product of a case and check all of tensor memory.
 
-    ``special`` changes the elements of A and B, ``odd_scale`` is a row of A and the code of its scale; ``changed`` are
-    operands (a, b, d, word) and options of the launch that are other than they should be; ``hole`` is the first of 32
-    columns of tensor memory that are not written, and then those before D's are not read either.
+    ``special`` changes the elements of A and B, ``odd_scale`` is a row of A and the code of its scale, ``odd_cell`` the
+    column and lane of a cell that is another than it should be; ``changed`` are operands (a, b, d, word) and options of
+    the launch that are other than they should be; ``hole`` is the first of 32 columns of tensor memory that are not
+    written, and then those before D's are not read either.
     """
     stored = case.k // 2 if case.sparse else case.k
     a, b = (
@@ -389,6 +390,9 @@ def run_product(
                 _put_metadata(case, memory, 16, found[rank * case.rows : (rank + 1) * case.rows], bank)
     if case.masked:
         given.off = rng.integers(0, 2**32, 4 * case.group, np.uint64).astype(np.uint32)
+    if odd_cell is not None:
+        for memory in given.memories:
+            memory.cells[odd_cell] ^= 1
     out = _launch(case, given, changed)
     if checked:
         _check(case, given, out, _expected(case, a, b, kept, old, scales))

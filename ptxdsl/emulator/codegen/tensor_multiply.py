@@ -31,6 +31,8 @@ __all__: list[str] = []
 _LINES, _ROWS, _DEPTH, _BLOCKS = 288, 128, 128, 6
 """The largest sizes of a product: columns of B's panel, rows of A's, k, blocks of scales."""
 _PIECES = 2048
+_QUARTER = 4 * 32
+"""Bytes of a quarter of the lanes."""
 double = ir.DoubleType()
 _halves = ir.VectorType(ir.HalfType(), GROUP)
 
@@ -59,6 +61,7 @@ class Product:
         if key.table:
             self.line = self.room(64)
         if key.scaled:
+            self.differ = self.room(8)
             self.parts = self.room(4 * _ROWS * _LINES)
             self.scales_a, self.scales_b = self.room(8 * _ROWS * _BLOCKS), self.room(8 * _LINES * _BLOCKS)
 
@@ -172,8 +175,10 @@ class Product:
         if self.key.scaled:
             known = self.known
             row, column = (lambda line: known.drop_row(known.scaled, line)), known.drop_column
-            self.scales(ProductRequest.SA, ProductPlan.SA_TABLE, self.scales_a, self.rows, row)
-            self.scales(ProductRequest.SB, ProductPlan.SB_TABLE, self.scales_b, self.lines, column)
+            quarters = i64(4)
+            self.scales(ProductRequest.SA, ProductPlan.SA_TABLE, self.scales_a, self.rows, row, quarters, 6)
+            quarters = b.udiv(quarters, self.said(ProductPlan.BANKS))
+            self.scales(ProductRequest.SB, ProductPlan.SB_TABLE, self.scales_b, self.lines, column, quarters, 7)
         if self.key.held or self.key.sparse:
             self.times(self.said(ProductPlan.BANKS), self.bank)
         else:
@@ -227,19 +232,33 @@ class Product:
 
     # Scales and metadata
 
-    def scales(self, operand: int, table: int, to: Any, lines: Any, drop: Callable[[Any], None]) -> None:
-        """The scales of lines; ``drop(line)`` emits what is to be done where one is not known."""
+    def scales(
+        self, operand: int, table: int, to: Any, lines: Any, drop: Callable[[Any], None], quarters: Any, status: int
+    ) -> None:
+        """The scales of lines, which must be the same in so many quarters of the lanes.
+
+        ``drop(line)`` emits what is to be done where one is not known.
+        """
         c, b = self.c, self.b
+        c.store(byte(0), self.differ, 1)
         cells, places, numbers = self.cell(operand), self.table(table), self.table(ProductPlan.NUMBERS)
 
         def one(number: Any) -> None:
             offset = self.offset(places, number)
             self.known.unless_written(b.add(offset, self.asked(operand)), lambda: drop(b.urem(number, lines)))
-            found = b.zext(c.load(c.at(cells, offset), byte, 1), i64)
+            first = c.load(c.at(cells, offset), byte, 1)
+
+            def quarter(which: Any) -> None:
+                other = c.load(c.at(cells, b.add(offset, b.mul(which, i64(_QUARTER)))), byte, 1)
+                c.store(b.or_(c.load(self.differ, byte, 1), b.xor(first, other)), self.differ, 1)
+
+            self.times(quarters, quarter)
+            found = b.zext(first, i64)
             value = c.load(c.at(numbers, b.shl(found, i64(3))), double, 8)
             c.store(value, c.at(to, b.shl(number, i64(3))), 8)
 
         self.times(b.mul(lines, self.blocks), one)
+        self.leave_if(self.nonzero(c.load(self.differ, byte, 1)), status)
 
     def find_meets(self, bank: Any) -> None:
         """Which rows of B's panel the kept elements of each row meet."""

@@ -123,4 +123,4 @@ class ProductRequest(Struct):
     """Behind the last address of shared memory."""
     STATUS = field("Q")
     """1 or 2 where the descriptor of A or B is none of such a tile, 3 or 4 where the tile goes beyond the memory, 5 for
-    a shift of columns that the plan does not allow; else 0."""
+    a shift of columns that the plan does not allow, 6 or 7 for scales of A or B that differ by quarter; else 0."""

@@ -23,6 +23,12 @@ def _tile(scene: Scene, _: Fault) -> EmulationError:
         shift = scene.number(scene.statement.operand("zero")) >> 56 & 63
         message = f"the zero-column mask of {name} shifts columns by {shift}"
         return scene.raised(EmulationError, f"{message}, and its instruction descriptor allows {product.shift}")
+    if status > 5:
+        message = f"the scales of {'AB'[status - 6]} of {name} are not the same in all quarters of the lanes"
+        return scene.raised(
+            EmulationError, f"{message}, where tensor memory must have copies of them",
+            "copy them by `tcgen05.cp` of the shape `.32x128b.warpx4`",
+        )
     side = (status - 1) % 2
     word = scene.number(scene.statement.operand("ab"[side])) & (1 << 64) - 1
     message = f"the matrix descriptor {word:#x} of {'AB'[side]} of {name}:"
