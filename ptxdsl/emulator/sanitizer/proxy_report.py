@@ -34,6 +34,13 @@ _WAIT_PRODUCTS = (
 )
 
 
+def _allocates(state: BlockState, place: int) -> bool:
+    """Whether a store is that of the address of tensor memory: compilers let copies take its place without a fence."""
+    statements = state.code.graph.statements
+    statement: Any = statements[place] if place < len(statements) else None
+    return isinstance(statement, Instruction) and statement.form.semantics == "tensor_memory"
+
+
 class ProxyReporter:
     """Makes them for a launch."""
 
@@ -46,6 +53,8 @@ class ProxyReporter:
         """Record one; ``word`` holds the access before, ``other`` its thread."""
         reporter = self.reporter
         place, before = state.code.statement_at(pc), word >> STATEMENT_SHIFT & LAST_STATEMENT
+        if reason == Reason.UNFENCED and _allocates(state, before):
+            return
         guarded, address = reporter.range_of(state, host)
         memory = reporter.memory_of(Scene(state, *thread, pc), guarded, address)
         mine = reporter.access_of(state, place, block_of(state), thread)

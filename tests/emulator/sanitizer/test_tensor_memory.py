@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tensor_memory_programs import complete, fill, kernel, launched, registers
 
-from ptxdsl import UninitializedError
+from ptxdsl import RaceError, UninitializedError
 
 PLACE = "mul.wide.u32 %at, %t, {pitch}; add.u64 %at, %at, %out;\n"
 
@@ -127,3 +127,32 @@ def test_what_was_shifted_or_copied() -> None:
     assert finding(one + stored(4), 4, tile=512) == (
         "load from lane 1, column 0 of tensor memory, which nobody has written"
     )
+
+
+COPIED = """
+    @%first mbarrier.init.shared.b64 [barriers], 1;
+    fence.mbarrier_init.release.cluster;
+    {store}
+    bar.sync 0;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra COPIED;
+    mbarrier.arrive.expect_tx.shared.b64 _, [barriers], 16;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [slot], [%source], 16, [barriers];
+COPIED:
+    mbarrier.try_wait.parity.shared.b64 %p, [barriers], 0;
+    @!%p bra COPIED;
+    ld.shared.b32 %r0, [slot+4];
+"""
+
+
+def test_a_copy_to_where_the_address_was_written() -> None:
+    """Compilers have no proxy fence there; behind a store there must be one."""
+
+    def run(store: str) -> Any:
+        made = kernel(COPIED.format(store=store) + stored(1), columns=64)
+        return launched(made, np.arange(4, dtype=np.uint32), (128, 1), sanitize="race")
+
+    assert (run("") == 1).all()
+    assert (run("@%first st.shared.b32 [slot+4], %t; fence.proxy.async.shared::cta;") == 1).all()
+    with pytest.raises(RaceError, match="through another proxy"):
+        run("@%first st.shared.b32 [slot+4], %t;")
