@@ -14,16 +14,16 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
-from ..machine.pending import Pending
-from ..instructions.mbarrier import MbarrierOperation
+from ..machine.pending import READERS, Kind, Pending
+from ..instructions.mbarrier import ArriveLater, MakeCommitted, MbarrierOperation
 from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
 from .handler import HANDLER, Handler, const, i1, i32, i64, lanes_of, pointer
 from .tensor_flight import note_complete
 from .data import guard_mask, put, slots_of, source
 from .access import Access
-from .pending import each, fault_of, faulty, some_pending
-from .registry import emits
+from .pending import Begun, each, fault_of, faulty, make_where, some_pending
+from .registry import builds, emits
 
 __all__ = ["count_operation"]
 
@@ -267,3 +267,46 @@ def count_operation(h: Handler, arrives: bool = False) -> None:
             work.change(h.i32(1), None)
         else:
             work.change(None, h.load(h.rec, Pending.NBYTES, i32))
+
+
+# The arrival of tcgen05.commit
+
+
+@emits(ArriveLater)
+def arrive_later(h: Handler, op: ArriveLater) -> None:
+    routine, mask = h.field("q"), guard_mask(h, op.guard, True)
+    mbarriers = h.ir.bitcast(h.slot(), i64.as_pointer())
+    h.skip_unless_any(mask)
+
+    def one(lane: Any) -> None:
+        host = element_at(h, mbarriers, lane, i64)
+        begun = Begun(h, None, routine, Kind.ARRIVAL, READERS, lane, host, op.clustered)
+        begun.put(h.ir.ptrtoint(h.block, i64), Pending.WORDS)
+        begun.end()
+
+    h.for_each_lane(mask, one)
+    h.next()
+
+
+@builds(MakeCommitted)
+def make_committed(module: ir.Module, name: str, _: MakeCommitted) -> None:
+    h = Handler(module, name)
+    block, mine = h.block, h.load(h.rec, Pending.OWNER, i32)
+    h.block = h.load(h.rec, Pending.WORDS, pointer)
+    here = h.ir.icmp_unsigned("==", h.ir.ptrtoint(block, i64), h.ir.ptrtoint(h.block, i64))
+
+    def committed(operation: Any) -> Any:
+        earlier = h.ir.icmp_unsigned("<", h.ir.ptrtoint(operation, i64), h.ir.ptrtoint(h.rec, i64))
+        product = h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), h.i32(Kind.TENSOR))
+        same = h.ir.icmp_unsigned("==", h.load(operation, Pending.OWNER, i32), mine)
+        return h.ir.and_(h.ir.and_(product, same), h.ir.or_(earlier, h.ir.not_(here)))
+
+    make_where(h, committed)
+    for field, kind in ((Block.FAULT_KIND, i32), (Block.FAULT_WARP, i32), (Block.FAULT_LANE, i32),
+                        (Block.FAULT_PC, i64), (Block.FAULT_ADDRESS, i64), (Block.STATUS, i32)):
+        with h.ir.if_then(faulty(h)):
+            h.store(h.load(h.block, field, kind), block, field)
+    h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
+    h.block = block
+    count_operation(h, arrives=True)
+    h.ir.ret_void()

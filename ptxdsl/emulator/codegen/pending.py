@@ -135,7 +135,7 @@ def make_some(module: ir.Module, name: str) -> None:
         pace = h.ir.zext(h.load(operation, Pending.PACE, i32), i64)
         pace = h.load(h.add(h.block, Block.PACES), h.ir.shl(pace, h.i64(2)), i32, 4)
         drawn = h.ir.icmp_unsigned("<", _draw(h), pace)
-        product = h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), h.i32(Kind.PRODUCT))
+        product = h.ir.icmp_unsigned(">=", h.load(operation, Pending.KIND, i32), h.i32(Kind.PRODUCT))
         drawn = h.ir.and_(drawn, h.ir.not_(h.ir.and_(product, h.ir.load(kept))))
         h.ir.store(h.ir.or_(h.ir.load(kept), h.ir.and_(product, h.ir.not_(drawn))), kept)
         return drawn
@@ -220,8 +220,8 @@ class Begun:
                 self._call(Block.MAKE_SOME)
 
 
-def fault_of(h: Handler, kind: Fault) -> None:
-    """End the launch with a fault of the operation that is made, ``h.rec``, about its mbarrier."""
+def fault_of(h: Handler, kind: Fault, about: Any = None) -> None:
+    """End the launch with a fault of the operation that is made, ``h.rec``, about its mbarrier, or this number."""
     operation = h.rec
     warp = h.load(operation, Pending.WARP, pointer)
     h.store(h.i32(Status.FAULT), h.block, Block.STATUS)
@@ -231,5 +231,5 @@ def fault_of(h: Handler, kind: Fault) -> None:
     h.store(h.load(operation, Pending.LANE, i32), h.block, Block.FAULT_LANE)
     offset = h.ir.sub(h.load(operation, Pending.MBARRIER, i64), h.load(h.block, Block.SHARED, i64))
     address = h.ir.add(offset, h.ir.add(h.load(h.block, Block.WINDOW, i64), h.i64(SHARED_START)))
-    h.store(address, h.block, Block.FAULT_ADDRESS)
+    h.store(address if about is None else about, h.block, Block.FAULT_ADDRESS)
     h.ir.ret_void()

@@ -8,10 +8,12 @@ from llvmlite import ir
 
 from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, CopyShape, TensorCommit, TensorCopy, TensorShift
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
+from ..machine.pending import Kind, Pending
 from .access import Access
 from .atomics import element_at, spill
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, i64, pointer
+from .pending import faulty, make_where, some_pending
 from .registry import emits
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
 from .tensor_flight import ALL_LANES, Flight, note_commit
@@ -42,6 +44,7 @@ def tensor_copy(h: Handler, op: TensorCopy) -> None:
         h.skip_unless_any(lanes)
     own, shape = TensorCells(h), SHAPES[op.shape]
     own.use_group(op.group, lanes)
+    make_products(h)
     places = h.ir.bitcast(h.alloca(ir.ArrayType(i32, shape.rows * shape.pieces)), pointer)
     find = h.ir.inttoptr(function, _PLACES.as_pointer())
     lanes_at = h.ir.inttoptr(table, pointer)
@@ -159,6 +162,7 @@ def tensor_shift(h: Handler, op: TensorShift) -> None:
         h.skip_unless_any(lanes)
     own = TensorCells(h)
     own.use_group(op.group, lanes)
+    make_products(h)
 
     def one(number: Any) -> None:
         thread = h.ir.shl(h.i32(1), number)
@@ -191,6 +195,14 @@ def shift_down(h: Handler, cells: TensorCells, lane: Any, column: Any, count: An
         h.store(h.ir.or_(h.ir.lshr(bits, h.i32(1)), h.ir.and_(bits, h.i32(-1 << 31))), bits_at, 0)
 
     h.count(count, 1, move)
+
+
+def make_products(h: Handler) -> None:
+    """Make the products that have been issued: what comes now stands behind them."""
+    with h.ir.if_then(some_pending(h)):
+        tensor = h.i32(Kind.TENSOR)
+        make_where(h, lambda operation: h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), tensor))
+        h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
 
 
 @emits(TensorCommit, slow_path=True)

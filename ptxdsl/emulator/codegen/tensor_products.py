@@ -6,13 +6,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.tensor_products import TensorProduct
+from ..instructions.tensor_products import MakeTensorProduct, TensorProduct
 from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
+from ..machine.pending import READERS, Kind, Pending
 from ..machine.product_plan import ProductPlan, ProductRequest
 from .atomics import element_at, place_at, spill
 from .data import guard_mask, source
-from .handler import Handler, byte, i1, i32, i64, pointer
-from .registry import emits
+from .handler import Handler, i1, i32, i64, pointer
+from .pending import Begun, fault_of
+from .registry import builds, emits
 from .tensor_cells import COLUMN_BYTES, TensorCells, issued, split
 from .tensor_flight import ALL_LANES, Flight
 
@@ -25,7 +27,7 @@ _SCALES = 0x3FFFFFFF
 
 @emits(TensorProduct)
 def tensor_product(h: Handler, op: TensorProduct) -> None:
-    plans, multiply = h.field("q"), h.field("q")
+    plans, multiply, routine = h.field("q"), h.field("q"), h.field("q")
     mask = guard_mask(h, op.guard, True)
     places = [spill(h, source(h, kind, LANES)) for kind in op.places]
     offsets = [h.field() for _ in op.places]
@@ -37,10 +39,14 @@ def tensor_product(h: Handler, op: TensorProduct) -> None:
     h.skip_unless_any(mask)
     found = h.ir.bitcast(h.alloca(ir.ArrayType(i64, LANES)), i64.as_pointer())
     h.for_each_lane(mask, lambda lane: _find_plan(h, plans, element_at(h, words, lane, i32), lane, found))
-    request = h.ir.bitcast(h.alloca(ir.ArrayType(byte, ProductRequest.nbytes), 64), pointer)
+    room = Begun.room_of(h, op.defers)
 
     def one(lane: Any) -> None:
         plan = h.ir.inttoptr(element_at(h, found, lane, i64), pointer)
+        begun = Begun(h, room, routine, Kind.TENSOR, READERS, lane)
+        request = h.add(begun.record, Pending.BYTES)
+        begun.put(h.ir.ptrtoint(plan, i64), Pending.TO)
+        begun.put(multiply, Pending.SOURCE)
         issue = _Issue(h, op, request, plan, lane)
         issue.places([h.ir.add(element_at(h, each, lane, i32), add) for each, add in zip(places, offsets)])
         names = (ProductRequest.A, ProductRequest.B)[-len(descriptors) :]
@@ -52,7 +58,10 @@ def tensor_product(h: Handler, op: TensorProduct) -> None:
         h.store(h.i64(op.divided), request, ProductRequest.SCALE)
         for number, each in enumerate(off):
             h.store(element_at(h, each, lane, i32), request, ProductRequest.OFF + 4 * number)
-        issue.run(h.ir.inttoptr(multiply, _MULTIPLY.as_pointer()))
+        issue.name_memory()
+        begun.end()
+        issue.fly()
+        issued(h, "mma")
 
     h.for_each_lane(mask, one)
     h.next()
@@ -141,7 +150,8 @@ class _Issue:
             offset = h.ir.add(h.ir.mul(column, h.i32(COLUMN_BYTES)), h.ir.shl(lane, h.i32(2)))
             h.store(h.ir.zext(offset, i64), self.request, name)
 
-    def run(self, multiply: Any) -> None:
+    def name_memory(self) -> None:
+        """Say where the memory of the blocks lies."""
         h = self.h
         for number, cells in enumerate(self.blocks):
             start = h.ir.ptrtoint(h.add(cells.place, TensorMemory.CELLS), i64)
@@ -150,33 +160,35 @@ class _Issue:
             h.store(shared, self.request, ProductRequest.SHARED + 8 * number)
         end = h.ir.add(h.load(h.block, Block.TOTAL_SHARED, i32), h.i32(SHARED_START))
         h.store(h.ir.zext(end, i64), self.request, ProductRequest.END)
-        h.ir.call(multiply, [self.request, self.plan])
-        status = h.load(self.request, ProductRequest.STATUS, i64)
 
-        def leave() -> None:
-            h.store(status, h.block, Block.FAULT_ADDRESS)
-            h.fault(Fault.PRODUCT_TILE, self.lane)
-
-        h.branch_unless(h.zero(status), leave)
-        if self.op.shifted:
-            for cells in self.blocks:
-                self.shift(cells)
+    def fly(self) -> None:
+        """Note what it writes and reads until somebody has waited."""
         self.flight.begin(self.blocks)
         for used in self.used:
             for cells in self.blocks:
                 self.flight.note(cells, *used)
-        issued(h, "mma")
 
-    def shift(self, cells: TensorCells) -> None:
-        """Move A's rows down by one, but for the last one of each quarter, which stays."""
-        h = self.h
-        place = h.add(cells.place, TensorMemory.CELLS)
-        first = h.load(self.request, ProductRequest.A, i64)
 
-        def column(number: Any) -> None:
-            at = h.add(place, h.ir.add(first, h.ir.mul(number, h.i64(COLUMN_BYTES))))
-            for quarter in range(0, COLUMN_BYTES, 4 * LANES):
-                rows = h.add(at, quarter), h.add(at, quarter + 4)
-                h.call("llvm.memmove.p0.p0.i64", ir.VoidType(), *rows, h.i64(4 * LANES - 4), ir.Constant(i1, 0))
+@builds(MakeTensorProduct)
+def make_tensor_product(module: ir.Module, name: str, key: MakeTensorProduct) -> None:
+    h = Handler(module, name)
+    request, plan = h.add(h.rec, Pending.BYTES), h.load(h.rec, Pending.TO, pointer)
+    h.ir.call(h.load(h.rec, Pending.SOURCE, _MULTIPLY.as_pointer(), 8), [request, plan])
+    status = h.load(request, ProductRequest.STATUS, i64)
+    h.branch_unless(h.zero(status), lambda: fault_of(h, Fault.PRODUCT_TILE, status))
+    for block in range(key.group if key.shifted else 0):
+        _shift(h, request, plan, h.load(request, ProductRequest.CELLS + 8 * block, pointer))
+    h.ir.ret_void()
 
-        h.count(h.load(self.plan, ProductPlan.A_COLUMNS, i64), 1, column)
+
+def _shift(h: Handler, request: Any, plan: Any, cells: Any) -> None:
+    """Move A's rows down by one, but for the last one of each quarter, which stays."""
+    first = h.load(request, ProductRequest.A, i64)
+
+    def column(number: Any) -> None:
+        at = h.add(cells, h.ir.add(first, h.ir.mul(number, h.i64(COLUMN_BYTES))))
+        for quarter in range(0, COLUMN_BYTES, 4 * LANES):
+            rows = h.add(at, quarter), h.add(at, quarter + 4)
+            h.call("llvm.memmove.p0.p0.i64", ir.VoidType(), *rows, h.i64(4 * LANES - 4), ir.Constant(i1, 0))
+
+    h.count(h.load(plan, ProductPlan.A_COLUMNS, i64), 1, column)

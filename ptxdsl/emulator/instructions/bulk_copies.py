@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ...ir import Address, Immediate, Instruction
 from ...types import ScalarType
-from ..machine.layout import LANES
 from ..machine.pending import FEW, Kind
 from ..machine.unsupported import unsupported
 from .addresses import AccessFlags, WithAddress, lane_by_lane
@@ -238,10 +237,7 @@ def hosts(low: Lowering, operand: int) -> Field:
 
 def slot(low: Lowering, name: str, nbytes: int) -> int:
     """Where a warp keeps something of so many bytes a lane."""
-    offsets = low.registers.offsets
-    if name not in offsets:
-        offsets[name] = low.registers.reserve(nbytes * LANES)
-    return offsets[name]
+    return low.slot(name, nbytes)
 
 
 @lowers("cp_async_bulk_commit", "cp_async_bulk_wait")

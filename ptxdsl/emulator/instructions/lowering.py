@@ -135,6 +135,13 @@ class Lowering:
         operands.cluster, operands.explicit = spaces.cluster, spaces.explicit
         return operands
 
+    def slot(self, name: str, nbytes: int) -> int:
+        """Where a warp keeps something of so many bytes a lane."""
+        offsets = self.registers.offsets
+        if name not in offsets:
+            offsets[name] = self.registers.reserve(nbytes * LANES)
+        return offsets[name]
+
     def statement(self, statement: Instruction | Call) -> None:
         """Emit the micro-ops of a statement."""
         if isinstance(statement, Call):

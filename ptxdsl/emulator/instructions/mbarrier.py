@@ -8,14 +8,16 @@ from ...ir import Address, Immediate, Instruction, Operand, Sink
 from ...isa import lookup
 from ...types import TYPES
 from ..machine.layout import SHORT_LOOP, Mbarrier
+from ..machine.pending import FEW
+from ..rewrite.builder import CommitArrival
 from .addresses import WithAddress, lane_by_lane
 from .data import compute
 from .lowering import Lowering, lowers
-from .micro_op import MicroOp
-from .operand_classes import OperandClass
-from .operands import Field
+from .micro_op import MicroOp, Routine
+from .operand_classes import OperandClass, per_lane
+from .operands import Field, raw
 
-__all__ = ["MbarrierOperation"]
+__all__ = ["ArriveLater", "MakeCommitted", "MbarrierOperation"]
 
 
 class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
@@ -37,11 +39,28 @@ class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, 
     masked: bool
 
 
+class ArriveLater(MicroOp, may_fault=True, repeatable=False, inlinable="tensor memory has no block functions"):
+    """Begins an arrival at an mbarrier, which comes when the products of its thread are made; see :class:`.BulkMove`.
+
+    The record has the address of :class:`MakeCommitted`.
+    """
+
+    clustered: bool
+    guard: OperandClass
+
+
+class MakeCommitted(Routine):
+    """Makes the products of a thread that were issued before, in the queue of the block that WORDS has; and arrives."""
+
+
 _ONE = Immediate(1, TYPES["u32"])
 
 
 @lowers("mbarrier")
 def mbarrier(low: Lowering, statement: Instruction) -> None:
+    if isinstance(statement, CommitArrival) and low.defers:
+        _arrive_later(low, statement)
+        return
     form, tokens = statement.form, statement.form.tokens
     named = dict(zip([spec.name for spec in form.operands], statement.operands))
     what, count, nbytes = tokens[0], named.get("count"), named.get("bytes")
@@ -66,6 +85,15 @@ def mbarrier(low: Lowering, statement: Instruction) -> None:
     for name, value in (("q", 1), ("report", 0)):  # nothing fails here that could be reported
         if name in named:
             _constant(low, statement, named[name], value)
+
+
+def _arrive_later(low: Lowering, statement: Instruction) -> None:
+    """The arrival of a commit."""
+    guard, place = low.operands.guard(statement), low.slot("%pending.mbarrier", 8)
+    low.pending = max(low.pending, FEW)
+    emit(low, statement, "find", _address(statement), Field(per_lane(64), "i", (place,)))
+    op = ArriveLater(low.spaces.cluster not in (None, (1, 1, 1)), guard.kind)
+    low.emit(op, raw("q", 0), guard, raw("i", place)).links = {0: MakeCommitted()}
 
 
 def _address(statement: Instruction) -> Address:

@@ -1,7 +1,7 @@
 """What single threads have done to tensor memory beside products: copies from shared memory, shifts, and commits.
 
-All of it is complete where it stands (:mod:`..codegen.tensor_cells`): an arrival at the mbarrier stands behind a commit
-(:mod:`..rewrite.async_copies`).
+Copies and shifts are made where they stand, behind the products that were issued before. The arrival at the mbarrier
+stands behind a commit (:mod:`..rewrite.async_copies`); where products are deferred it comes when they are made.
 """
 
 from __future__ import annotations

@@ -2,20 +2,21 @@
 
 Which product it is says a number that the kernel computes, the instruction descriptor. So the micro-op asks for a plan
 of it (:mod:`..machine.product_plan`), of which Python makes each once, and the rest is a function of plan and operands
-(:class:`TensorMultiply`). The product is complete where it stands.
+(:class:`TensorMultiply`). It is made then or later, in order (:mod:`..machine.pending`).
 """
 
 from __future__ import annotations
 
 from ...ir import Address, Immediate, Instruction, Operand, Vector, elements
 from ...isa.instruction_descriptors import KINDS, Variant
+from ..machine.pending import FEW
 from .lowering import Lowering, lowers
-from .micro_op import MicroOp
+from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 from .operands import Field, raw
 from .tensor_multiply import TensorMultiply
 
-__all__ = ["TensorProduct"]
+__all__ = ["MakeTensorProduct", "TensorProduct"]
 
 
 class TensorProduct(
@@ -39,6 +40,7 @@ class TensorProduct(
     lanes: tuple[OperandClass, ...]
     zeros: OperandClass
     guard: OperandClass
+    defers: bool
 
     @property
     def multiply(self) -> TensorMultiply:
@@ -47,6 +49,16 @@ class TensorProduct(
             variant.held, variant.sparse, variant.blocks > 0, variant.group == 2, variant.weights, bool(self.lanes),
             variant.table,
         )
+
+
+class MakeTensorProduct(Routine):
+    """Makes the product of the request in BYTES, by the plan at TO and the function at SOURCE.
+
+    ``shifted``: A's rows are moved down by one behind it, in ``group`` blocks.
+    """
+
+    shifted: bool
+    group: int
 
 
 _BLOCKS = {"1X": 1, "2X": 2, "4X": 4, "block16": 4, "block32": 2}
@@ -85,13 +97,15 @@ def tensor_product(low: Lowering, statement: Instruction) -> None:
         variant, "ashift" in statement.form.tokens, _number(statement.operand("scale")),
         tuple(field.kind for field in places),
         tuple(field.kind for field in descriptors), word.kind, enable.kind, tuple(field.kind for field in lanes),
-        zeros.kind, guard.kind,
+        zeros.kind, guard.kind, low.defers,
     )
+    if low.defers:
+        low.pending = max(low.pending, FEW)
     offsets = raw("i" * len(held), *(each.offset for each in held))
     placed = low.emit(
-        op, raw("qq", 0, 0), guard, *places, offsets, *descriptors, word, enable, *lanes, zeros
+        op, raw("qqq", 0, 0, 0), guard, *places, offsets, *descriptors, word, enable, *lanes, zeros
     )
-    placed.links = {1: op.multiply}
+    placed.links = {1: op.multiply, 2: MakeTensorProduct(op.shifted, variant.group)}
 
 
 def _place(low: Lowering, statement: Instruction, address: Address) -> Field:

@@ -8,7 +8,7 @@ those that read it, how soon they are made (:data:`PACES`).
 
 Of an operation that an mbarrier counts the record is in the queue of the mbarrier's block, else in that of its thread.
 Operations of ``bulk_group`` and ``async_group`` count the groups of their thread since (``AGE``, 0 until it commits).
-Whoever adds a kind says by what it waits (``KIND``), and which routine makes it; wgmma's are made in order.
+Whoever adds a kind says by what it waits (``KIND``), and which routine makes it; products are made in order.
 
 Nothing is deferred in sanitized launches, whose checks know what is complete; ``cp.async``, ``st.async`` and
 ``red.async`` are where a launch has a seed.
@@ -41,6 +41,8 @@ class Kind:
     """As COUNTED, but it comes behind the COPYs of its thread that were begun before."""
     PRODUCT = 4
     """Groups of wgmma; AGE is the number of the group, OWNER the first warp."""
+    TENSOR = 5
+    """tcgen05.mma: a commit, whose arrival comes behind it, as ARRIVAL."""
 
 
 class Pending(Struct):
@@ -72,8 +74,8 @@ class Pending(Struct):
     MASK = field("I")
     WORDS = field("i", 8)
     """Coordinates, or numbers."""
-    BYTES = field("B", 64, align=64)
-    """A tensor map, or a value."""
+    BYTES = field("B", 192, align=64)
+    """A tensor map, a value, or the request of a product."""
 
 
 def paces(seed: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from ...analysis.def_use import DefUse
 from ...ir import Address, Call, Function, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
 from ...isa import Form, lookup
 from ...types import TYPES
-from .builder import Expander, integer
+from .builder import CommitArrival, Expander, integer
 from .expansions import MULTICAST, expansion
 
 __all__ = ["AsyncCopies", "DeferredCopies"]
@@ -204,11 +204,18 @@ class AsyncCopies(Expander):
         self.emit("mov.u64", held, base)
         return held
 
-    # tcgen05.commit: what it tracks is complete (:mod:`..codegen.tensor_cells`), so an arrival follows at once
+    # tcgen05.commit: an arrival follows, which comes when what it tracks is complete
 
     def commit(self) -> None:
         self.keep()
         self.guarded(f"mbarrier.arrive.release.cluster{self.copied()}.b64", Sink(), self.operand("mbar"))
+        self._of_commit()
+
+    def _of_commit(self) -> None:
+        """Mark the last instruction."""
+        last = self.body.pop()
+        assert isinstance(last, Instruction)
+        self.body.append(self.located(CommitArrival(last.form, last.operands, last.guard)))
 
     def commit_multicast(self) -> None:
         mnemonic, mbar = f"mbarrier.arrive.release.cluster{self.copied()}.b64", self.operand("mbar")
@@ -216,6 +223,7 @@ class AsyncCopies(Expander):
             place = self._in_block(mbar, rank, "mbar", self.copied())
             self.emit(self._without_multicast(), place, guard=chosen)
             self.emit(mnemonic, Sink(), place, guard=chosen)
+            self._of_commit()
 
     # Multicast: the instruction in each block of a mask, one after the other
 

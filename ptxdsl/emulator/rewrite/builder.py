@@ -16,7 +16,7 @@ from ...isa import Form, OperandSpec, lookup
 from ...types import TYPES, ScalarType
 from .expansions import expansion
 
-__all__ = ["Expander", "PtxBuilder", "WholeWarp", "instruction", "integer"]
+__all__ = ["CommitArrival", "Expander", "PtxBuilder", "WholeWarp", "instruction", "integer"]
 
 Source = Union[Operand, int]
 Guard = Union[Register, Not, None]
@@ -75,6 +75,10 @@ class WholeWarp(Instruction):
     """A ``bar.warp.sync`` that all 32 lanes must reach, before what stands for ``original``."""
 
     original: Instruction | None = None
+
+
+class CommitArrival(Instruction):
+    """The arrival at an mbarrier of what ``tcgen05.commit`` tracks."""
 
 
 class PtxBuilder:

@@ -13,7 +13,8 @@ import pytest
 from emulator_harness import THREAD, kernel
 
 import ptxdsl
-from ptxdsl import tensor_map
+from ptxdsl import Array, bf16, break_if, f32, loop, ptx, ptx_kernel, reg, shared, tensor_map, u32, u64, when
+from ptxdsl.isa.instruction_descriptors import Product, Variant, encode
 from ptxdsl.isa.matrix_descriptors import descriptor
 
 BYTES = 4096
@@ -174,3 +175,62 @@ def test_a_missing_wait_is_seen(name: str) -> None:
     assert {_run(twins.right, seed) for seed in range(20)} == {wanted}
     assert (_run(twins.wrong, None) != wanted) == twins.late
     assert any(_run(twins.wrong, seed) != wanted for seed in range(20))
+
+
+_HIGH = 0x40004040
+"""Of a descriptor: 8 rows are 1024 bytes, swizzled by 128."""
+
+
+@ptx_kernel
+def _tensor_product(c: Array[f32, 2], *, waits: bool, overwrites: bool) -> None:
+    """Ones times ones into tensor memory: 16 in each cell."""
+    tile, done, home = shared(bf16, 128 * 64, align=1024), shared(u64, 1), shared(u32, 1)
+    thread = ptx.tid.x
+    for first in range(0, 128 * 64, 128):
+        tile[first + thread] = reg(bf16, 1.0)
+    with when(thread == 0):
+        ptx.mbarrier.init.shared.b64(done, 1)
+    ptx.fence.proxy.async_.shared__cta()
+    with when(thread < 32):
+        ptx["tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"](home, 32)
+    ptx["tcgen05.fence::before_thread_sync"]()
+    ptx.bar.sync(0)
+    ptx["tcgen05.fence::after_thread_sync"]()
+    cells = home[0]
+    with when(thread == 0):
+        low = (tile.address.bits(u32) >> 4 & 0x3FFF) | 0x10000
+        at, word = low.to(u64) | (_HIGH << 32), encode(Variant("f16"), Product(128, 16, 16, "f32", ("bf16", "bf16")))
+        ptx["tcgen05.mma.cta_group::1.kind::f16"](cells, at, at, reg(u32, word), thread != 0)
+        ptx["tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64"](done)
+    if waits:
+        with loop():
+            break_if(ptx.mbarrier.try_wait.parity.shared.b64(done, 0))
+    if overwrites:
+        tile[thread] = reg(bf16, 2.0)
+        ptx.fence.proxy.async_.shared__cta()
+        ptx.bar.sync(0)
+        with loop():
+            break_if(ptx.mbarrier.try_wait.parity.shared.b64(done, 0))
+    ptx["tcgen05.fence::after_thread_sync"]()
+    values = ptx["tcgen05.ld.sync.aligned.32x32b.x16.b32"](cells + (thread >> 5 << 21))
+    ptx["tcgen05.wait::ld.sync.aligned"]()
+    for number, value in enumerate(values):
+        c[thread, number] = value.bits(f32)
+    ptx.bar.sync(0)
+    with when(thread < 32):
+        ptx["tcgen05.dealloc.cta_group::1.sync.aligned.b32"](cells, 32)
+
+
+@pytest.mark.parametrize(("waits", "overwrites"), [(True, False), (True, True), (False, False), (False, True)])
+def test_products_in_tensor_memory(waits: bool, overwrites: bool) -> None:
+    """They are right where the commit's mbarrier is waited for before they, or the tiles, are touched."""
+    right = []
+    for seed in (None, *range(20)):
+        c = np.zeros((128, 16), np.float32)
+        launch = _tensor_product.configure(1, 128, backend="emulator", seed=seed)
+        try:
+            launch(c, waits=waits, overwrites=overwrites)
+        except ptxdsl.EmulationError:  # tcgen05.ld of what is not complete
+            c[:] = 0
+        right.append(bool((c == 16).all()))
+    assert all(right) if waits else not right[0] and not all(right[1:])
