@@ -363,4 +363,6 @@ def _verb(form: Form) -> str:
 
 
 def at(verb: str) -> str:
+    if verb == "wgmma":
+        return "of"
     return "from" if verb.endswith("load") else "to" if verb.endswith(("store", "copy")) else "on"
