@@ -162,6 +162,8 @@ def action_of(form: Form) -> int:
     effects = form.effects
     if form.tokens[0] in ("init", "inval"):
         return Action.INITIALISES
+    if effects.commits == "tcgen05_commit":  # it arrives behind what its thread has done before
+        return Action.ARRIVES
     return (Action.ARRIVES if effects.arrives else 0) | (Action.WAITS if effects.waits else 0)
 
 

@@ -380,6 +380,9 @@ class Instrumentation:
         elif effects.fence in ("proxies", "mbarrier_init"):
             low.statement(statement)
             proxies.fence(statement)
+        elif effects.commits == "tcgen05_commit":
+            self._mbarrier(statement)
+            low.statement(statement)
         else:
             return False
         return True
