@@ -391,6 +391,71 @@ def _swizzled() -> list[Program]:
     return found
 
 
+def _handed() -> list[Program]:
+    """Tiles that one part of the block writes and another one's copy or product reads, by barriers of some threads."""
+    found = []
+    b = B_TILE.replace(SYNC, "")
+    init = f"@%p0 mbarrier.init.shared.b64 [bar], 128;\n@%p0 mbarrier.init.shared.b64 [bar+8], 1;\n{SYNC}"
+    write = "@%p7 st.shared.v4.b32 [%r12+-2048], {%r40, %r41, %r42, %r43};"
+    arrive, fence = "@%p7 mbarrier.arrive.shared.b64 _, [bar];", f"@%p7 {FENCE}"
+    end = f"{FIRST}\n{product('MARK')}\n{DONE}\n{OVER}"
+    met = "@%p7 bar.arrive 1, 256;\n@%p1 bar.sync 1, 256;"
+    for name, steps, right in (
+        ("mbarrier, writers fence", [write, fence, arrive, wait("W", who="%p1")], True),
+        ("mbarrier, readers fence", [write, arrive, wait("W", who="%p1"), f"@%p1 {FENCE}"], True),
+        ("mbarrier, fence behind the arrival", [write, arrive, fence, wait("W", who="%p1")], False),
+        ("mbarrier, no fence", [write, arrive, wait("W", who="%p1")], False),
+        ("mbarrier, readers fence before they wait", [f"@%p1 {FENCE}", write, arrive, wait("W", who="%p1")], False),
+        ("named barrier, writers fence", [write, fence, met], True),
+        ("named barrier, readers fence", [write, met, f"@%p1 {FENCE}"], True),
+        ("named barrier, no fence", [write, met], False),
+        ("named barrier, fence behind the arrival", [write, "@%p7 bar.arrive 1, 256;", fence, "@%p1 bar.sync 1, 256;"],
+         False),
+    ):
+        marks = ("", "") if right else ("//#", "//@")
+        text = [f"{step} {marks[0]}" if step == write else step for step in steps]
+        found.append(_made(f"wgmma of another's tile: {name}", [
+            init, b, SYNC, *text, end.replace("MARK", marks[1])], right))
+    slab = "@%p8 cp.async.bulk.global.shared::cta.bulk_group [%rd6], [%r14], 512;"
+    start = ("shl.b32 %r14, %r1, 9; add.u32 %r15, %r14, %r10; cvt.u64.u32 %rd6, %r14; add.u64 %rd6, %rd6, %rd1; "
+             "mov.u32 %r14, %r15;")
+    each = "st.shared.v4.b32 [%r12], {%r40, %r41, %r42, %r43};"
+    meet, own = "bar.warp.sync -1;", f"@%p8 {FENCE}"
+    after = ["@%p8 cp.async.bulk.commit_group;", "@%p8 cp.async.bulk.wait_group.read 0;", meet]
+    for name, before, behind, again, right in (
+        ("a warp's slab: one fences behind the barrier", [meet, own], after, each, True),
+        ("a warp's slab: all fence before the barrier", [FENCE, meet], after, each, True),
+        ("a warp's slab: one fences before the barrier", [own, meet], after, "", False),
+        ("a warp's slab: no fence", [meet], after, "", False),
+        ("a warp's slab: overwritten before the wait", [meet, own], [after[0], meet], each, False),
+        ("a warp's slab: overwritten without a barrier", [meet, own], after[:2], each, False),
+    ):
+        reuse, fenced = bool(again) and not right, not right and not again
+        found.append(_made(name, [
+            start, f"{each} {'//#' if fenced else ''}", *before, f"{slab} {'//@' * fenced}{'//#' * reuse}", *behind,
+            f"{again} {'//@' * reuse}" if again else "", f"{'' if reuse else after[1]}"], right))
+    ring = [
+        "@%p0 mbarrier.init.shared.b64 [bar], 1;", "@%p0 mbarrier.init.shared.b64 [bar+8], COUNT;",
+        "@%p0 fence.mbarrier_init.release.cluster;", SYNC, "mov.u32 %r60, 0; mov.u32 %r61, 1; mov.u32 %r62, 0;",
+        "@!%p1 bra LOADER;", f"TURN: {wait('FULL').replace(' 0;', ' %r62;')}", "ld.shared.u32 %r63, [%r12]; RMARK",
+        "add.u32 %r20, %r20, %r63;", "BEFORE", "GUARD mbarrier.arrive.shared.b64 _, [bar+8];",
+        "xor.b32 %r62, %r62, 1; add.u32 %r60, %r60, 1; setp.lt.u32 %p42, %r60, 4; @%p42 bra TURN; bra END;",
+        "LOADER: @!%p4 bra END;", "AGAIN:", wait("EMPTY", "bar+8").replace(" 0;", " %r61;"),
+        load(who="%p4", mark="WMARK"),
+        "xor.b32 %r61, %r61, 1; add.u32 %r60, %r60, 1; setp.lt.u32 %p42, %r60, 4; @%p42 bra AGAIN;", "END:",
+    ]
+    for name, count, guard, before, right in (
+        ("all threads free the stage", "128", "", "", True), ("a lane of each warp frees it", "4", "@%p8", meet, True),
+        ("one thread frees it behind a barrier", "1", "@%p0", "bar.sync 2, 128;", True),
+        ("a lane of each warp frees it at once", "4", "@%p8", "", False),
+        ("one thread frees it at once", "1", "@%p0", "", False),
+    ):
+        text = "\n".join(ring).replace("COUNT", count).replace("GUARD", guard).replace("BEFORE", before)
+        text = text.replace("WMARK", "" if right else "//@").replace("RMARK", "" if right else "//#")
+        found.append(_made(f"ring read by threads: {name}", [text], right))
+    return found
+
+
 def _made(name: str, steps: list[str], right: bool) -> Program:
     return Program(name, _HEAD + "\n".join(filter(None, steps)) + _FOOT, right)
 
@@ -399,5 +464,5 @@ def programs() -> list[Program]:
     """All of them."""
     return [
         *_generic_to_async(), *_async_to_all(), *_reuse(), *_rings(), *_registers(), *_mbarriers(), *_unwritten(),
-        *_copied(), *_swizzled(),
+        *_copied(), *_swizzled(), *_handed(),
     ]

@@ -26,7 +26,7 @@ from .epochs import ShadowState, leave
 __all__ = ["ARRIVE", "PRECEDE", "SETTLED", "Row", "Rows"]
 
 ARRIVE = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i64])
-SETTLED = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32])
+SETTLED = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32, i1])
 PRECEDE = ir.FunctionType(i1, [pointer, pointer, pointer, pointer, i64, i64, i32])
 Row = lanes_of(i64)
 _WHOLE = 0xFFFFFFFF << EPOCH_SHIFT | WARP
@@ -337,7 +337,7 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
 
         def settled() -> Any:
             function = h.ir.bitcast(shadow.get(Shadow.SETTLED, pointer), SETTLED.as_pointer())
-            return h.ir.call(function, [h.rec, h.warp, h.block, word, mask])
+            return h.ir.call(function, [h.rec, h.warp, h.block, word, mask, ir.Constant(i1, 0)])
 
         h.branch_unless(h.asked_if(known, settled), lambda: rows.end(False))
         h.ir.store(epoch, last)

@@ -30,13 +30,17 @@ _Row = lanes_of(i64)
 
 
 class Who(NamedTuple):
-    """Lanes of a warp at some time: what they knew then."""
+    """Lanes of a warp at some time: what they knew then.
+
+    What they do they do ``together``, so that what one of them has done before comes before it; or each does it.
+    """
 
     order: Any
     number: Any
     block_floor: Any
     warp_floor: Any
     mask: Any
+    together: Any
 
 
 class Orders:
@@ -47,13 +51,13 @@ class Orders:
         self.proxies = shadow.get(Shadow.PROXIES, pointer)
         self.answer = h.alloca(i32)
 
-    def now(self, mask: Any) -> Who:
+    def now(self, mask: Any, together: Any = const(i1, 1)) -> Who:  # noqa: B008
         """Lanes of the current warp."""
         h, shadow = self.h, self.shadow
         order = h.add(shadow.get(Shadow.ORDERS, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
         floors = (shadow.clock(field) for field in (WarpClock.BLOCK_FLOOR, WarpClock.WARP_FLOOR))
         block_floor, warp_floor = floors
-        return Who(order, shadow.number, block_floor, warp_floor, mask)
+        return Who(order, shadow.number, block_floor, warp_floor, mask, together)
 
     def fence(self, warp: Any, number: Any) -> tuple[Any, Who]:
         """One of the last fences of a warp, and who executed it."""
@@ -63,7 +67,7 @@ class Orders:
         floors = (h.load(event, field, i64) for field in (FenceEvent.BLOCK_FLOOR, FenceEvent.WARP_FLOOR))
         block_floor, warp_floor = floors
         mask = h.load(event, FenceEvent.MASK, i32)
-        return event, Who(h.add(event, FenceEvent.ORDER), warp, block_floor, warp_floor, mask)
+        return event, Who(h.add(event, FenceEvent.ORDER), warp, block_floor, warp_floor, mask, const(i1, 1))
 
     def get(self, field: int, index: Any, kind: ir.Type = i64) -> Any:
         """An element of a field of the :class:`ProxyShadow`."""
@@ -96,7 +100,9 @@ class Orders:
         single = h.zero(h.ir.and_(word, h.i64(SEVERAL_LANES)))
         if by is None:
             whole = h.ir.icmp_unsigned("==", who.mask, h.load(h.warp, Warp.ALIVE, i32))
-            program = h.ir.or_(h.ir.and_(single, h.nonzero(h.ir.and_(lane, who.mask))), whole)
+            one = h.zero(h.ir.and_(who.mask, h.ir.not_(lane)))
+            one = h.ir.or_(one, h.ir.and_(who.together, h.nonzero(h.ir.and_(lane, who.mask))))
+            program = h.ir.or_(h.ir.and_(single, one), h.ir.and_(whole, who.together))
         else:
             program = h.nonzero(h.ir.and_(who.mask, by))
         program = h.ir.or_(program, below(word, who.warp_floor))
@@ -179,16 +185,16 @@ class Orders:
         """Whether one is complete for lanes of the current warp."""
         h = self.h
         function = h.ir.bitcast(self.shadow.get(Shadow.SETTLED, pointer), SETTLED.as_pointer())
-        return h.ir.call(function, [h.rec, h.warp, h.block, word, mask])
+        return h.ir.call(function, [h.rec, h.warp, h.block, word, mask, const(i1, 1)])
 
 
 @builds(ProxySettlement)
 def settlement(module: ir.Module, name: str, _: ProxySettlement) -> None:
     """Whether an access by the async proxy is complete for the lanes of a mask."""
     h = Handler(module, name, result=SETTLED)
-    word, mask = h.function.args[3:]
+    word, mask, together = h.function.args[3:]
     orders = Orders(h, ShadowState(h))
-    who = orders.now(mask)
+    who = orders.now(mask, together)
     number = h.ir.and_(h.ir.lshr(word, h.i64(OBJECT_SHIFT)), h.i64(0xFF))
     generation = h.ir.and_(h.ir.lshr(word, h.i64(GENERATION_SHIFT)), h.i64((1 << GENERATION_BITS) - 1))
     blocks = {name: h.block_named(name) for name in ("of_mbarrier", "of_group", "of_thread", "grouped")}
