@@ -135,6 +135,13 @@ class Accesses:
                         return True
         return False
 
+    def private(self, step: Step) -> bool:
+        """Whether no other thread writes what a thread is about to read."""
+        return all(
+            self._last.get(at, {}).keys() <= {step.thread}
+            for element in step.elements for at in range(element.address, element.address + element.nbytes)
+        )
+
     def may_wait(self, path: Path) -> bool:
         """Whether a read may be of a write that takes a later write of its thread: whether there is such a circle.
 
@@ -175,7 +182,8 @@ class Accesses:
                         ordered = weak and not self._races(write.address, write.nbytes)
                         released = ordered or (head is not None and other.like(write))
                         acquires = ordered or other.orders
-                        reached = _Hop(other.thread, other.place, acquires, released, loose, single, begins)
+                        one = single and other.like(read)
+                        reached = _Hop(other.thread, other.place, acquires, released, loose, one, begins)
                         if reached not in seen:
                             seen.add(reached)
                             left.append(reached)

@@ -206,10 +206,26 @@ class Causality:
 
     def __init__(self, execution: Execution, base: Order) -> None:
         self.execution, self.base = execution, base
-        self.order = list(base)
+        kept = self._kept_by_proxies()
+        self.order = list(kept)
         for n, observed in enumerate(execution.observed):
             for middle in bits(observed):
-                self.order[n] |= base[middle]
+                self.order[n] |= kept[middle]
+
+    def _kept_by_proxies(self) -> Order:
+        """Base causality order without that between accesses of different proxies, or by one in different blocks."""
+        events, threads = self.execution.events, self.execution.threads
+        special = [n for n, event in enumerate(events) if event.proxy]
+        if not special:
+            return self.base
+        kept = list(self.base)
+        for n in special:
+            for other, event in enumerate(events):
+                near = threads.covers("cta", events[n].who.thread, event.who.thread)
+                if event.nbytes and not (near and event.proxy == events[n].proxy):
+                    kept[n] &= ~(1 << other)
+                    kept[other] &= ~(1 << n)
+        return kept
 
     def holds(self) -> bool:
         """Whether it is irreflexive, and no read reads what follows it."""

@@ -142,7 +142,8 @@ def events_of_step(step: Step, after: Step, taken: Any) -> Iterator[Event]:
             yield event._replace(
                 who=who._replace(element=n), reads=step.reads, writes=bool(wrote), address=element.address,
                 nbytes=element.nbytes, strong=effects.strong, acquire=step.reads and acquires,
-                release=bool(wrote) and releases, sources=taken[n] if step.reads else (), read=given, written=wrote,
+                release=bool(wrote) and releases, proxy=step.proxy, sources=taken[n] if step.reads else (),
+                read=given, written=wrote,
             )
 
 

@@ -23,7 +23,7 @@ from ..codegen.translation import translate
 from ..instructions.instrumentation import Stop
 from ..instructions.lowering import Lowering
 from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block, Cluster, Status, Warp
-from ..machine.unsupported import unsupported
+from ..machine.unsupported import render
 from ..runtime.block_state import TIME_SLICE, LaunchState
 from ..runtime.events import handle
 from ..runtime.faults import failure
@@ -76,6 +76,11 @@ class Step:
         self.turns, self.reads, self.writes = False, False, False
 
     @property
+    def proxy(self) -> str:
+        """The proxy of an access, "" for the generic one: loads through the non-coherent cache have another one."""
+        return "nc" if "nc" in self.statement.form.tokens else ""
+
+    @property
     def effects(self) -> Any:
         return self.statement.form.effects
 
@@ -97,7 +102,11 @@ def _stops(statement: Instruction | Call) -> str:
     others = [access for access in seen if access.space not in _PRIVATE]
     unknown = any(access.kind not in ("elements", "mbarrier") for access in others)
     if unknown or effects.completes or effects.converges or effects.commits:
-        raise unsupported(statement, f"`{statement.form.mnemonic}` in ptxdsl.outcomes()")
+        raise EmulationError(
+            f"ptxdsl.outcomes() does not follow `{statement.form.mnemonic}`", loc=statement.loc,
+            ptx_line=statement.line or None, instruction=render(statement),
+            hint="take it out of the part that is explored; `sanitize=True` and `seed=` are for whole kernels",
+        )
     return "access" if others else ""
 
 

@@ -171,15 +171,18 @@ class Search:
 
     def _taken(self, path: Path, events: list[Event]) -> Iterator[tuple[Path, list[Event]]]:
         """A thread with its next read made, for each source that the axioms allow, and the events of the read."""
-        choices = [self._choices(element.address, element.nbytes, events) for element in path.step.elements]
+        own = not path.others and not path.step.proxy and self.accesses.private(path.step)
+        if own:  # nobody else writes there: it reads what it has written last
+            events = path.events
+        choices = [self._choices(element.address, element.nbytes, events, own) for element in path.step.elements]
         for chosen in product(*choices):
             grown = self._grown(path, tuple(sources for sources, _ in chosen), tuple(data for _, data in chosen))
             added = list(events_of_step(path.step, grown.step, grown.taken[-1]))
-            if Execution(self.threads, [*events, *added]).consistent():
+            if own or Execution(self.threads, [*events, *added]).consistent():
                 yield grown, added
 
-    def _choices(self, address: int, nbytes: int, events: list[Event]) -> list[_Choice]:
-        """What an element can be read from, and the bytes."""
+    def _choices(self, address: int, nbytes: int, events: list[Event], last: bool = False) -> list[_Choice]:
+        """What an element can be read from, and the bytes; only the ``last`` write to each of them where that is so."""
         end = address + nbytes
         writes = [e for e in events if e.writes and e.address < end and address < e.end]
         ends = (place for event in writes for place in (max(event.address, address), min(event.end, end)))
@@ -191,7 +194,7 @@ class Search:
                 if event.address <= low and high <= event.end:
                     data = event.written[low - event.address :][:count]
                     options.append((Source(low - address, count, event.who), data))
-            parts.append(options)
+            parts.append(options[-1:] if last else options)
         return [(tuple(s for s, _ in chosen), b"".join(d for _, d in chosen)) for chosen in product(*parts)]
 
     def _escapes(self, state: State, thread: int) -> bool:

@@ -210,6 +210,17 @@ TESTS = {
     "LB+out of thin air": ("ld r0 x; st y r0 | ld r0 y; st x r0", "x=42", FORBIDDEN),
     "LB of one word, weak": ("ld.weak r0 x; st.weak x 1 | ld.weak r0 x; st.weak x 2", "0:r0=2 1:r0=1", ALLOWED),
     "LB of one word": ("ld r0 x; st x 1 | ld r0 x; st x 2", "0:r0=2 1:r0=1", FORBIDDEN),
+    "LB of one word, narrow RMW": (
+        "add.acquire.cta r0 y 1 | exch.acq_rel.cta r0 y 4; st y 32", "0:r0=32 1:r0=33", ALLOWED,
+    ),
+    "LB of one word, RMW and a weak read": (
+        "ld.weak r0 x; st x r0 | add.acquire r0 x 8; st.release x 16", "0:r0=16 1:r0=16", ALLOWED,
+    ),
+    "LB of one word, RMW": ("ld r0 x; st x r0 | add.acquire r0 x 8; st.release x 16", "0:r0=16 1:r0=16", FORBIDDEN),
+    "LB, what an RMW reads does not depend on what it adds": (
+        "exch r0 x 1; add.acq_rel r1 y 2 | ld.weak r0 x; add r2 y r0; exch.relaxed.cta r3 x r2",
+        "0:r0=2 0:r1=0 1:r0=1 1:r2=2", ALLOWED,
+    ),
     # Independent reads of independent writes: two readers disagree on the order of two writes.
     "IRIW": (iriw("st", "ld", "", "ld"), IRIW_BAD, ALLOWED),
     "IRIW+acq": (iriw("st.release", "ld.acquire", "", "ld.acquire"), IRIW_BAD, ALLOWED),
@@ -309,6 +320,11 @@ TESTS = {
     "CoRW2": ("ld r0 x; st x 1 | st x 2", "0:r0=2 x=2", FORBIDDEN),
     "CoRW2+weak": ("ld.weak r0 x; st.weak x 1 | st.weak x 2", "0:r0=2 x=2", ALLOWED),
     "racing stores": ("st.weak x 1 | st.weak x 2", "x=1", ALLOWED),
+    # Loads through the non-coherent cache are another proxy, of which nothing orders what is written meanwhile.
+    "MP+nc": (
+        "st.weak x 1;; st.release y 1 | ld.acquire r0 y;; ! ld.global.nc.u32 %r1, [%x];", MP_BAD, ALLOWED,
+    ),
+    "CoWR+nc": ("st.weak x 1;; ! ld.global.nc.u32 %r0, [%x];", "0:r0=0", ALLOWED),
     # Atomic read-modify-writes.
     "two additions read the same": ("add r0 x 1 | add r0 x 1", "0:r0=0 1:r0=0", FORBIDDEN),
     "two additions": ("add r0 x 1 | add r0 x 1", "x=2", ALLOWED),
