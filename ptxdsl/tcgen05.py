@@ -32,6 +32,7 @@ from .isa.instruction_descriptors import InvalidDescriptor, Product, Variant, de
 from .isa.matrix_descriptors import SWIZZLES, tensor_descriptor
 from .isa.tensor_layouts import accumulator as layout_of
 from .language import Pointer, Value, ptx, reg, shared, when
+from .language.block_needs import needs_flat_block
 from .language.errors import described, located
 from .language.values.literals import known_integer
 from .mma import Accumulator
@@ -133,6 +134,7 @@ def allocate(columns: int, *, warp: int = 0, pair: bool = False) -> Memory:
         raise located(
             PtxTypeError, f"{described(columns)} columns of tensor memory", "32, 64, 128, 256 or 512"
         )
+    needs_flat_block("tcgen05.allocate")
     place, group = shared(u32, 1), f"cta_group::{1 + pair}"
     with when((ptx.tid.x >> 5) == warp):
         ptx[f"tcgen05.alloc.{group}.sync.aligned.shared::cta.b32"](place, columns)

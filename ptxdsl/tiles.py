@@ -17,6 +17,7 @@ from typing import Any
 from .errors import PtxTypeError
 from .isa.tensor_maps import SWIZZLES
 from .language import Pointer, Value, View, current, minimum, ptx, select
+from .language.block_needs import needs_flat_block
 from .language.errors import described, located
 from .language.values.literals import known_integer
 from .types import ScalarType, u8, u32
@@ -322,6 +323,8 @@ def copy(tile: Tile, source: Any, row: Any, column: Any, *, threads: int, thread
             "as many threads, or a part of them, as it has pieces of 16 bytes",
         )
     each = _PIECE // size
+    if thread is None:
+        needs_flat_block("tiles.copy")
     mine = ptx.tid.x if thread is None else thread
     first, piece = (mine // per_row, mine % per_row) if per_row > 1 else (mine, 0)
     for number in range(rows * per_row // count):

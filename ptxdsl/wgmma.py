@@ -30,7 +30,7 @@ from .errors import PtxTypeError, UnknownInstruction
 from .isa import lookup
 from .isa.matrix_descriptors import descriptor as bits_of
 from .language import Value, ptx
-from .language.block_needs import needs_block
+from .language.block_needs import needs_block, needs_flat_block
 from .language.errors import described, located
 from .mma import Accumulator, Fragment, check_product
 from .mma.descriptors import STEP, address, distances, moves
@@ -47,6 +47,7 @@ _ROWS = 64
 
 def number() -> Any:
     """The number of the warpgroup in a block of one dimension: a u32."""
+    needs_flat_block("wgmma.number")
     return ptx.tid.x >> 7
 
 
@@ -62,6 +63,7 @@ def zeros(rows: int, columns: int, dtype: ScalarType = f32) -> Accumulator:
     if columns > 256:
         raise located(PtxTypeError, f"sums of {columns} columns", "256 at most; several sums side by side")
     needs_block("wgmma.zeros", "launch whole warpgroups, of 128 threads, and as many more as there are", least=128)
+    needs_flat_block("wgmma.zeros")
     warp = ((ptx.tid.x >> 5) & 3) << 4
     return accumulator(dtype, list(range(0, rows, _ROWS)), columns, (rows, columns), warp, 4)
 
@@ -122,6 +124,7 @@ def load_a(
     multiple("columns", columns, 1, " of a")
     assert rows is not None and columns is not None
     blocks = {}
+    needs_flat_block("wgmma.load_a")
     warp = ((ptx.tid.x >> 5) & 3) << 4
     for first in range(0, rows, _ROWS):
         start = warp + (row + first) if isinstance(row, Value) or row + first else warp

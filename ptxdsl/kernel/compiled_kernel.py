@@ -158,7 +158,7 @@ class CompiledKernel:
         """Refuse a geometry that the kernel's directives and memory exclude."""
         directives.check(self.entry, self.function.directives, geometry)
         for need in self.block_needs:
-            if not need.met(geometry.threads):
+            if not need.met(geometry.threads, geometry.block):
                 raise LaunchError(
                     f"block {geometry.block} has {geometry.threads} threads; `{need.helper}` at {need.loc} "
                     f"is right for {need.wanted} only", loc=caller(), hint=need.hint,

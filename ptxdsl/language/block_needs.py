@@ -17,11 +17,11 @@ from typing import NamedTuple
 from ..errors import Loc
 from .builder import Trace, current
 
-__all__ = ["BlockNeed", "BoxNeed", "for_some", "may_miss", "needs_block", "needs_box"]
+__all__ = ["BlockNeed", "BoxNeed", "for_some", "may_miss", "needs_block", "needs_box", "needs_flat_block"]
 
 
 class BlockNeed(NamedTuple):
-    """What ``helper`` needs: exactly so many ``threads``, a ``multiple`` of so many, or at ``least`` so many."""
+    """What ``helper`` needs: so many ``threads``, a ``multiple`` of so many, at ``least`` so many, or one dimension."""
 
     helper: str
     loc: Loc
@@ -29,18 +29,23 @@ class BlockNeed(NamedTuple):
     multiple: int
     least: int
     hint: str
+    flat: bool = False
 
     @property
     def wanted(self) -> str:
         """The blocks that it is right for, in words."""
+        if self.flat:
+            return "blocks of one dimension"
         if self.threads is not None:
             return f"blocks of {self.threads} threads"
         if self.least:
             return f"blocks of at least {self.least} threads"
         return f"blocks of a multiple of {self.multiple} threads"
 
-    def met(self, threads: int) -> bool:
-        """Whether a block of so many threads will do."""
+    def met(self, threads: int, block: tuple[int, ...]) -> bool:
+        """Whether a block of so many threads and of this shape will do."""
+        if self.flat:
+            return threads == block[0]
         exact = self.threads is None or threads == self.threads
         return exact and threads % self.multiple == 0 and threads >= self.least
 
@@ -81,6 +86,13 @@ def needs_block(helper: str, hint: str, *, threads: int | None = None, multiple:
     trace = current()
     if not for_some(trace):
         trace.block_needs.append(BlockNeed(helper, trace.location(2), threads, multiple, least, hint))
+
+
+def needs_flat_block(helper: str) -> None:
+    """Note that a helper numbers the threads by ``%tid.x`` alone; also where only some threads come."""
+    trace = current()
+    hint = "launch as many threads along x alone"
+    trace.block_needs.append(BlockNeed(helper, trace.location(2), None, 1, 0, hint, True))
 
 
 def for_some(trace: Trace) -> bool:

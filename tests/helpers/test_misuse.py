@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -708,4 +709,31 @@ def test_maps_that_do_not_fit_the_tile(kind: str, box: tuple[int, int], swizzle:
         f"argument `source` of kernel `kernel` is a TensorMapArgument, {tensor_map(array, box, swizzle=swizzle)!r}; "
         f"`tma.load` at {__file__}:{line}: tma.load(tile(), source, (0, 0), bar()) wants elements of 16 bits, "
         "boxes of (64, 64), swizzle 128B"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("wgmma.zeros", lambda g: wgmma.zeros(64, 8)), ("wgmma.number", lambda g: wgmma.number()),
+        ("tcgen05.allocate", lambda g: tcgen05.allocate(32)),
+        ("tiles.copy", lambda g: tiles.copy(tile(), g, 0, 0, threads=128)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_blocks_of_more_dimensions(name: str, use: Callable[[Any], object]) -> None:
+    """Helpers that number the threads by %tid.x refuse blocks where that is not enough, whoever calls them."""
+    @ptx_kernel
+    def kernel(x: Array[f16, 2]):
+        with loop(1):
+            use(x)
+
+    with pytest.raises(LaunchError) as error:
+        kernel.configure(1, (32, 4), shared=8192, backend="emulator")(np.zeros((64, 64), np.float16))
+    line = use.__code__.co_firstlineno
+    source = linecache.getline(__file__, line).strip()
+    assert error.value.hint == "launch as many threads along x alone"
+    assert error.value.message == (
+        f"block (32, 4, 1) has 128 threads; `{name}` at {__file__}:{line}: {source} is right for "
+        "blocks of one dimension only"
     )
