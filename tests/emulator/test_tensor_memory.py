@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tensor_memory_programs import cell, fill, kernel, launched, registers
 
+from ptxdsl import Ptr, ptx, ptx_kernel, shared, u32, when
+
 Rng = np.random.Generator
 SHAPES = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
 """Registers of x1."""
@@ -178,3 +180,34 @@ def _rank(code: int, least: bool, signs: bool) -> float:
         return -(2.0**40)
     value = -magnitude - 1 if code >> 31 and not signs else magnitude
     return value if least else -value
+
+
+@ptx_kernel
+def through(x: Ptr[u32], y: Ptr[u32]):
+    """Two columns a thread go through tensor memory, and come back the other way round."""
+    home, t = shared(u32, 1), ptx.tid.x
+    with when(t < 32):
+        ptx.tcgen05.alloc.cta_group__1.sync.aligned.shared__cta.b32(home, 32)
+    ptx.bar.sync(0)
+    base = home[0]
+    place = base + ((t >> 5) << 21)
+    ptx["tcgen05.st.sync.aligned.32x32b.x2.b32"](place, (x[2 * t], x[2 * t + 1]))
+    ptx.tcgen05.wait__st.sync.aligned()
+    a, b = ptx["tcgen05.ld.sync.aligned.32x32b.x2.b32"](place)
+    ptx.tcgen05.wait__ld.sync.aligned()
+    y[2 * t], y[2 * t + 1] = b.bits(u32), a.bits(u32)
+    ptx.bar.sync(0)
+    with when(t < 32):
+        ptx.tcgen05.dealloc.cta_group__1.sync.aligned.b32(base, 32)
+
+
+@pytest.mark.parametrize("sanitize", [None, "all"])
+def test_from_the_language(sanitize: str | None, rng: Rng) -> None:
+    x, y = rng.integers(0, 2**32, (128, 2), np.uint32), np.zeros((128, 2), np.uint32)
+    through.configure(1, 128, sanitize=sanitize)(x, y)
+    np.testing.assert_array_equal(y, x[:, ::-1])
+
+
+@pytest.mark.ptxas
+def test_it_assembles() -> None:
+    assert through.cubin(arch="sm_100a")[:4] == b"\x7fELF"
