@@ -73,8 +73,11 @@ def add(module: Module, entry: str, directives: Sequence[Directive], arch: str, 
 
 def check(entry: str, directives: Iterable[Directive], geometry: LaunchConfig) -> None:
     """Refuse a geometry that the directives exclude."""
-    for name, numbers in directives:
-        _check(entry, name, [n for n in numbers if isinstance(n, int)], geometry)
+    asked = {name: [n for n in numbers if isinstance(n, int)] for name, numbers in directives}
+    if "reqnctapercluster" in asked:
+        asked.pop("explicitcluster", None)  # it says which: nvcc writes both for __cluster_dims__
+    for name, numbers in asked.items():
+        _check(entry, name, numbers, geometry)
 
 
 def _check(entry: str, name: str, numbers: list[int], geometry: LaunchConfig) -> None:

@@ -320,6 +320,8 @@ class Instrumentation:
         if checked_access(statement.form) is not None:
             self._check(statement)
             low.statement(statement)
+            if self.proxies is not None:
+                self.proxies.fence(statement)
         elif bulk_accesses(statement.form):
             self._bulk(statement)
         elif not self._by_proxy(statement) and not self._by_barrier(statement):
