@@ -9,7 +9,7 @@ import pytest
 from litmus import PLACES, explored
 from memory_model import Op, all_finals
 
-COUNT = 25
+COUNT = 15
 
 
 def _random_op(rng: random.Random, register: str, value: int, known: list[str]) -> Op:

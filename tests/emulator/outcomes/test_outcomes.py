@@ -12,6 +12,7 @@ from litmus import explored
 
 import ptxdsl
 from ptxdsl import Ptr, break_if, loop, otherwise, ptx, ptx_kernel, shared, u32, u64, when
+from ptxdsl.emulator.outcomes.api import Explorer
 from ptxdsl.pytest_plugin import _assert_outcomes
 
 
@@ -118,11 +119,8 @@ def counted(lock: Ptr[u32], count: Ptr[u32], *, how: str) -> None:
         ptx.st.release.gpu.global_.u32(lock, 0)
 
 
-@pytest.mark.parametrize("how", ["cas", "exch", "ticket"])
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize(("how", "threads"), [("cas", 2), ("exch", 2), ("ticket", 2), ("ticket", 3)])
 def test_locks(how: str, threads: int) -> None:
-    if (how, threads) == ("exch", 3):
-        return
     found = ptxdsl.outcomes(counted[threads, 1], *_zeros(2, 1), how=how)
     assert found.complete
     assert not found.races
@@ -400,6 +398,101 @@ def test_checks_in_every_execution() -> None:
     agreed.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1, 1), ordered=True)
     with pytest.raises(ptxdsl.TrapError, match="the message is there"):
         agreed.configure(2, 1, schedule="explore", backend="emulator")(*_zeros(1, 1), ordered=False)
+
+
+def test_a_gpu_explores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxdsl.kernel.dispatcher.choose", lambda _: "gpu")
+    with pytest.raises(ptxdsl.LaunchError, match="schedule='explore' is the emulator's, and kernel `dekker`"):
+        dekker.configure(2, 1, schedule="explore")(*_zeros(2, 2))
+
+
+def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    explorer = Explorer(progress=True)
+    explorer._progress(5, 2)
+    assert capsys.readouterr().err == ""
+    explorer.shown = 0.0
+    explorer._progress(5, 2)
+    assert capsys.readouterr().err == "\rptxdsl.outcomes: 5 states, 2 executions"
+
+
+@ptx_kernel
+def reused(out: Ptr[u32], *, twice: bool) -> None:
+    box = shared(u32, 2)
+    t = ptx.tid.x
+    for k in range(2):
+        box[t] = t + 10 * k + 1
+        ptx.barrier.sync(0)
+        out[2 * k + t] = box[1 - t]
+        if twice:
+            ptx.barrier.sync(0)
+
+
+def test_shared_memory_that_is_used_again() -> None:
+    assert not ptxdsl.outcomes(reused[1, 2], *_zeros(4), twice=True).always(out=[2, 1, 12, 11]).races
+    found = ptxdsl.outcomes(reused[1, 2], *_zeros(4), twice=False)
+    assert len(found) == 4
+    assert found.races
+
+
+@ptx_kernel
+def in_one_arm(out: Ptr[u32]) -> None:
+    with when(ptx.tid.x == 0):
+        ptx.barrier.sync(1, 64)
+    out[0] = 1
+
+
+def test_a_barrier_that_others_never_reach() -> None:
+    found = ptxdsl.outcomes(in_one_arm[1, 2], *_zeros(1))
+    assert [len(outcome.waiting) for outcome in found] == [1]
+
+
+@ptx_kernel
+def handed_by_warps(out: Ptr[u32]) -> None:
+    box = shared(u32, 1)
+    lane = ptx.tid.x % 32
+    with when(ptx.tid.x < 32):
+        with when(lane == 0):
+            box[0] = 5
+        ptx.bar.arrive(1, 64)
+    with otherwise():
+        ptx.bar.sync(1, 64)
+        with when(lane == 0):
+            out[0] = box[0]
+
+
+def test_a_barrier_with_a_count() -> None:
+    assert not ptxdsl.outcomes(handed_by_warps[1, 64], *_zeros(1)).always(out=[5]).races
+
+
+@ptx_kernel
+def steals(top: Ptr[u32], bottom: Ptr[u32], out: Ptr[u32], *, fences: bool) -> None:
+    with when(ptx.ctaid.x == 0):
+        b = ptx.ld.relaxed.gpu.global_.u32(bottom) - 1
+        ptx.st.relaxed.gpu.global_.u32(bottom, b)
+        if fences:
+            ptx.fence.sc.gpu()
+        t = ptx.ld.relaxed.gpu.global_.u32(top)
+        with when(t < b):
+            out[0] = 1
+        with otherwise():
+            with when(t == b):
+                with when(ptx.atom.relaxed.gpu.global_.cas.b32(top, t, t + 1) == t):
+                    out[0] = 1
+            ptx.st.relaxed.gpu.global_.u32(bottom, b + 1)
+    with otherwise():
+        t = ptx.ld.acquire.gpu.global_.u32(top)
+        if fences:
+            ptx.fence.sc.gpu()
+        with when(t < ptx.ld.acquire.gpu.global_.u32(bottom)):
+            with when(ptx.atom.relaxed.gpu.global_.cas.b32(top, t, t + 1) == t):
+                out[ptx.ctaid.x] = 1
+
+
+@pytest.mark.parametrize(("blocks", "fences", "given"), [(2, True, {2}), (2, False, {2}), (3, False, {2, 3})])
+def test_a_deque_without_fences_gives_an_element_twice(blocks: int, fences: bool, given: set[int]) -> None:
+    top, out = _zeros(1, blocks)
+    found = ptxdsl.outcomes(steals[blocks, 1], top, np.array([2], np.uint32), out, fences=fences)
+    assert {int(outcome.out.sum()) for outcome in found} == given
 
 
 pytest_plugins = ["pytester"]
