@@ -177,7 +177,7 @@ def line_bytes(codes: Any, kind: str, cells: bool = False) -> bytes:
     bits, found = (4 if kind == "e2m1" else 6), b""
     for first in range(0, len(codes), 16):
         whole = sum(int(code) << bits * number for number, code in enumerate(codes[first : first + 16]))
-        found += (whole | 0xAB << 120 if bits == 4 else whole | 0xAB << 120).to_bytes(16, "little")
+        found += (whole | 0xAB << 120).to_bytes(16, "little")
     return found
 
 
@@ -542,7 +542,7 @@ _KERNEL = """.version {version}
 {{
     .reg .b64 %image, %cells, %out, %at, %a, %b, %zero, %off;
     .reg .b32 %t, %n, %x, %rank, %tmem, %pa, %pd, %pe, %psa, %psb, %word, %add, %c, %w, %lane;
-    .reg .b32 %r<32>, %o<8>;
+    .reg .b32 %r<8>, %o<8>;
     .reg .pred %p, %enable;
     .shared .align 1024 .b8 tiles[{nbytes}];
     .shared .align 8 .b32 home;
@@ -583,15 +583,16 @@ COPY:
     add.u32 %lane, %tmem, %w;
     mov.u32 %c, 0;
 FILL:
-    setp.eq.u32 %p, %c, {hole};
+    and.b32 %x, %c, -32;
+    setp.eq.u32 %p, %x, {hole};
     @%p bra FILLED;
     mad.wide.u32 %at, %c, 512, %cells;
     mad.wide.u32 %at, %t, 4, %at;
 {loads}
     add.u32 %x, %lane, %c;
-    tcgen05.st.sync.aligned.32x32b.x32.b32 [%x], {{{list}}};
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {{{list}}};
 FILLED:
-    add.u32 %c, %c, 32;
+    add.u32 %c, %c, 8;
     setp.lt.u32 %p, %c, 512;
     @%p bra FILL;
     tcgen05.wait::st.sync.aligned;
@@ -630,12 +631,12 @@ WAIT:
     mov.u32 %c, {first};
 DRAIN:
     add.u32 %x, %lane, %c;
-    tcgen05.ld.sync.aligned.32x32b.x32.b32 {{{list}}}, [%x];
+    tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{list}}}, [%x];
     tcgen05.wait::ld.sync.aligned;
     mad.wide.u32 %at, %c, 512, %out;
     mad.wide.u32 %at, %t, 4, %at;
 {stores}
-    add.u32 %c, %c, 32;
+    add.u32 %c, %c, 8;
     setp.lt.u32 %p, %c, 512;
     @%p bra DRAIN;
     {sync}
@@ -657,9 +658,9 @@ def _module(product: str, group: int, nbytes: int, off: int, target: str, versio
         commit=f"tcgen05.commit.cta_group::{group}.mbarrier::arrive::one.shared::cluster"
         + (".multicast::cluster.b64 [bar], 3;" if group == 2 else ".b64 [bar];"),
         sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if group == 2 else "bar.sync 0;",
-        list=", ".join(f"%r{n}" for n in range(32)),
-        loads="\n".join(f"    ld.global.b32 %r{n}, [%at+{512 * n}];" for n in range(32)),
-        stores="\n".join(f"    st.global.b32 [%at+{512 * n}], %r{n};" for n in range(32)),
+        list=", ".join(f"%r{n}" for n in range(8)),
+        loads="\n".join(f"    ld.global.b32 %r{n}, [%at+{512 * n}];" for n in range(8)),
+        stores="\n".join(f"    st.global.b32 [%at+{512 * n}], %r{n};" for n in range(8)),
         offs="\n".join(f"    ld.global.b32 %o{n}, [%off+{4 * n}];" for n in range(off)),
     )
     return ptxdsl.load(text)["k"]
