@@ -33,6 +33,7 @@ class Product(Protocol):
     depth: Any
     pitch: Any
 
+    def said(self, place: int) -> Any: ...
     def asked(self, place: int) -> Any: ...
     def table(self, place: int) -> Any: ...
     def offset(self, table: Any, number: Any) -> Any: ...
@@ -46,7 +47,7 @@ def decompress(p: Product, base: Any) -> None:
     line, pair = p.line, ir.VectorType(i64, 2)
     segment = b.and_(b.lshr(p.asked(ProductRequest.B), i64(SEGMENT.low)), i64(1))
     numbers = p.table(ProductPlan.ELEMENTS)
-    half = b.udiv(p.columns, i64(1 + p.key.pair))
+    half = b.udiv(p.columns, p.said(ProductPlan.GROUP))
 
     def column(n: Any) -> None:
         for piece in range(3):

@@ -121,7 +121,6 @@ class Known:
         if p.key.scaled:
             flag = c.load(c.at(self.columns, b.add(p.first, n)), byte, 1)
             after = b.select(b.icmp_signed("!=", flag, byte(0)), after, i16(0))
-        if p.key.masked:
-            mine = b.bitcast(p.written(offset), i16)
-            after = b.or_(b.and_(after, mine), b.and_(before, b.not_(mine)))
+        mine = b.bitcast(p.written(offset), i16)
+        after = b.or_(b.and_(after, mine), b.and_(before, b.not_(mine)))
         c.store(after, place, 2)

@@ -111,7 +111,7 @@ class Product:
         self.groups = b.lshr(self.rows, i64(4))
         self.blocks = self.said(ProductPlan.BLOCKS) if self.key.scaled else i64(1)
         bases = [self.asked(ProductRequest.SHARED + 8 * side) for side in range(2)]
-        delta = b.sub(bases[1], bases[0]) if self.key.pair else i64(0)
+        delta = b.sub(bases[1], bases[0])
         if not self.key.held:
             self.check(ProductRequest.A, ProductPlan.A_SWIZZLES, ProductPlan.A_LINE, 1)
         self.check(ProductRequest.B, ProductPlan.B_SWIZZLES, ProductPlan.B_LINE, 2)
@@ -125,12 +125,9 @@ class Product:
             decompress(self, b.inttoptr(bases[0], pointer))
         else:
             self.panel(ProductPlan.B_PANEL, self.right, bases[0], groups, ProductPlan.B_PIECES, self.pitch)
-        if self.key.weights:
+        with b.if_then(self.nonzero(self.asked(ProductRequest.ZERO)), likely=False):
             clear_columns(self)
-        if self.key.pair:
-            self.times(i64(2), self.side)
-        else:
-            self.side(i64(0))
+        self.times(self.said(ProductPlan.GROUP), self.side)
 
     def check(self, operand: int, swizzles: int, line: int, status: int) -> None:
         """Return where a descriptor is none of such a tile; ``problem`` of matrix_descriptors has the words."""
@@ -401,8 +398,6 @@ class Product:
 
     def written(self, offset: Any) -> Any:
         """Which rows of a vector of D are, where instructions name lanes that are not."""
-        if not self.key.masked:
-            return ir.Constant(ir.VectorType(i1, GROUP), [1] * GROUP)
         b, c = self.b, self.c
         lane = b.and_(b.lshr(b.add(offset, self.asked(ProductRequest.D)), i64(2)), i64(_ROWS - 1))
         at = b.add(b.shl(self.number, i64(4)), b.lshr(lane, i64(3)))  # lanes are a multiple of 16

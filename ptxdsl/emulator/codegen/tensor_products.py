@@ -56,8 +56,9 @@ def tensor_product(h: Handler, op: TensorProduct) -> None:
         h.store(h.ir.zext(h.ir.xor(bit, h.i32(1)), i64), request, ProductRequest.FRESH)
         h.store(h.i64(0) if zeros is None else element_at(h, zeros, lane, i64), request, ProductRequest.ZERO)
         h.store(h.i64(op.divided), request, ProductRequest.SCALE)
-        for number, each in enumerate(off):
-            h.store(element_at(h, each, lane, i32), request, ProductRequest.OFF + 4 * number)
+        for number in range(4 * op.variant.group):
+            lanes = element_at(h, off[number], lane, i32) if off else h.i32(0)
+            h.store(lanes, request, ProductRequest.OFF + 4 * number)
         issue.name_memory()
         begun.end()
         issue.fly()

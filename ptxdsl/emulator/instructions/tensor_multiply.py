@@ -10,14 +10,11 @@ __all__ = ["TensorMultiply"]
 class TensorMultiply(Routine):
     """``multiply(request, plan)``: the product of a :class:`.ProductRequest`, if its descriptors are right.
 
-    ``held``: A lies in tensor memory; ``pair``: it is one of two blocks; ``weights``: ``.ws``; ``masked``: some lanes
-    of D may not be written; ``table``: B are indices into one.
+    ``held``: A lies in tensor memory; ``table``: B are indices into one. All else is asked as it runs, so that few of
+    these are compiled.
     """
 
     held: bool
     sparse: bool
     scaled: bool
-    pair: bool
-    weights: bool
-    masked: bool
     table: bool

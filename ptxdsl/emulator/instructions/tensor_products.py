@@ -45,10 +45,7 @@ class TensorProduct(
     @property
     def multiply(self) -> TensorMultiply:
         variant = self.variant
-        return TensorMultiply(
-            variant.held, variant.sparse, variant.blocks > 0, variant.group == 2, variant.weights, bool(self.lanes),
-            variant.table,
-        )
+        return TensorMultiply(variant.held, variant.sparse, variant.blocks > 0, variant.table)
 
 
 class MakeTensorProduct(Routine):

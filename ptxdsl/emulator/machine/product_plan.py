@@ -49,6 +49,8 @@ class ProductPlan(Struct):
     """Products that are made one after the other, each with an A of its own for a run of columns."""
     DEPTH = field("Q")
     """Elements of a row of A, of a sparse one those that are kept, in a block of scales where there are any."""
+    GROUP = field("Q")
+    """How many blocks multiply."""
     BLOCKS = field("Q")
     """Of scales; 1 without."""
     CHUNKS = field("Q")

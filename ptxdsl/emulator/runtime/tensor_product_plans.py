@@ -135,7 +135,7 @@ class _Maker:
             ProductPlan.A_COLUMNS: self._cells(), ProductPlan.E_COLUMNS: self._metadata_columns(),
             ProductPlan.A_SWIZZLES: a.swizzles, ProductPlan.B_SWIZZLES: b.swizzles, ProductPlan.A_LINE: a.line,
             ProductPlan.B_LINE: b.line, ProductPlan.LONG: p.k == 96, ProductPlan.SHIFT: p.shift,
-            ProductPlan.LUT_COLUMNS: 2,
+            ProductPlan.LUT_COLUMNS: 2, ProductPlan.GROUP: v.group,
             ProductPlan.ROWS: self.rows, ProductPlan.COLUMNS: p.n, ProductPlan.LINES: self.lines,
             ProductPlan.BANKS: self.layout.banks, ProductPlan.DEPTH: self.stored // self.blocks,
             ProductPlan.BLOCKS: self.blocks, ProductPlan.DIRECT: plain, ProductPlan.HALF: p.result == "f16",
