@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ...errors import EmulationError
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
-from ..machine.proxy_shadow import ASYNC
+from ..machine.proxy_shadow import ASYNC, SAME
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, SUPPRESSED, WARP, WARP_SHIFT,
-    WHOLE_WARP, Plane, Reason, Shadow,
+    EPOCH_SHIFT, LANE, LAST_STATEMENT, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, STATEMENT_SHIFT,
+    SUPPRESSED, WARP, WARP_SHIFT, WHOLE_WARP, Plane, Reason, Shadow,
 )
 from ..runtime.block_state import BlockState, LaunchState, Tool
 from ..runtime.faults import set_bits
@@ -38,6 +40,8 @@ __all__ = ["Sanitizer", "checks_of", "checks_with", "collect"]
 
 PATIENCE = 200
 """Callbacks of one instruction after which its accesses are suppressed for the rest of the launch."""
+_ALIKE = 512
+"""Granules that are cleared at once."""
 _PLANES: dict[int, Plane] = {Reason.READER: Plane.READER, Reason.EARLIER_READER: Plane.EARLIER_READER}
 _SYNCHRONISES = (Reason.SYNC_ACCESS, Reason.SYNC_INSTRUCTION, Reason.WARP_BARRIER)
 
@@ -220,6 +224,17 @@ class Sanitizer(Tool):
             self._patch(state, pc, SUPPRESSED)
         else:
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
+            self._clear_alike(state, host, word, _PLANES.get(reason, Plane.WRITER))
+
+    def _clear_alike(self, state: BlockState, host: int, word: int, plane: Plane) -> None:
+        """Clear the granules behind one that the same access before has touched: they are the same finding."""
+        memory, region = self.memory, self.memory.shared_region(state)
+        if region is None or not region.holds(host):
+            return
+        words = memory.words(region, host, min(region.low + region.nbytes - host >> memory.granule, _ALIKE), plane)
+        other = (words[1:] ^ np.uint64(word)) & np.uint64(SAME | LAST_STATEMENT << STATEMENT_SHIFT)
+        count = int(np.argmax(np.append(other, 1) != 0))
+        words[1 : 1 + count] = memory.get(state, Shadow.BASE) if plane == Plane.WRITER else 0
 
     def _ordered(
         self, state: BlockState, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
