@@ -10,6 +10,8 @@ from litmus import PLACES, explored
 from memory_model import Op, all_finals
 
 COUNT = 15
+MOST_WRITES = 4
+"""To a location: all of their orders are tried."""
 
 
 def _random_op(rng: random.Random, register: str, value: int, known: list[str]) -> Op:
@@ -35,6 +37,9 @@ def _random_program(rng: random.Random) -> tuple[list[list[Op]], int]:
             ops.append(_random_op(rng, f"r{n}", value, [op.register for op in ops if op.register]))
             value *= 2
         threads.append(ops)
+    writes = [op.place for thread in threads for op in thread if op.what in ("st", "add", "exch")]
+    if max(writes.count("x"), writes.count("y")) > MOST_WRITES:
+        return _random_program(rng)
     return threads, rng.choice([1, len(threads)])
 
 
