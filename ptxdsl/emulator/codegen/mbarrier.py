@@ -295,18 +295,33 @@ def make_committed(module: ir.Module, name: str, _: MakeCommitted) -> None:
     h.block = h.load(h.rec, Pending.WORDS, pointer)
     here = h.ir.icmp_unsigned("==", h.ir.ptrtoint(block, i64), h.ir.ptrtoint(h.block, i64))
 
-    def committed(operation: Any) -> Any:
-        earlier = h.ir.icmp_unsigned("<", h.ir.ptrtoint(operation, i64), h.ir.ptrtoint(h.rec, i64))
+    def committed(operation: Any, arrival: Any) -> Any:
+        """Whether a product is of the thread, and an arrival comes behind it."""
+        earlier = h.ir.icmp_unsigned("<", h.ir.ptrtoint(operation, i64), h.ir.ptrtoint(arrival, i64))
         product = h.ir.icmp_unsigned("==", h.load(operation, Pending.KIND, i32), h.i32(Kind.TENSOR))
         same = h.ir.icmp_unsigned("==", h.load(operation, Pending.OWNER, i32), mine)
         return h.ir.and_(h.ir.and_(product, same), h.ir.or_(earlier, h.ir.not_(here)))
 
-    make_where(h, committed)
+    make_where(h, lambda operation: committed(operation, h.rec))
     for field, kind in ((Block.FAULT_KIND, i32), (Block.FAULT_WARP, i32), (Block.FAULT_LANE, i32),
                         (Block.FAULT_PC, i64), (Block.FAULT_ADDRESS, i64), (Block.STATUS, i32)):
         with h.ir.if_then(faulty(h)):
             h.store(h.load(h.block, field, kind), block, field)
     h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
-    h.block = block
     count_operation(h, arrives=True)
+
+    def at_once(arrival: Any) -> Any:
+        """Whether another arrival of the thread waits for no product any more: it comes at the same time."""
+        kind, owner = (h.load(arrival, field, i32) for field in (Pending.KIND, Pending.OWNER))
+        of_block = h.ir.icmp_unsigned("==", h.load(arrival, Pending.WORDS, i64), h.ir.ptrtoint(producer, i64))
+        same = h.ir.and_(h.ir.icmp_unsigned("==", kind, h.i32(Kind.ARRIVAL)), h.ir.icmp_unsigned("==", owner, mine))
+        waits = h.alloca(i1)
+        h.ir.store(const(i1, 0), waits)
+        h.block = producer
+        each(h, lambda op: h.ir.store(h.ir.or_(h.ir.load(waits), committed(op, arrival)), waits))
+        h.block = block
+        return h.ir.and_(h.ir.and_(same, of_block), h.ir.not_(h.ir.load(waits)))
+
+    producer, h.block = h.block, block
+    make_where(h, at_once)
     h.ir.ret_void()
