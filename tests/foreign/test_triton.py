@@ -196,7 +196,8 @@ CASES: dict[str, tuple[Any, float]] = {
 }
 """What makes a launch of a kernel, and by how much results may be off, as a part of the largest."""
 TESTED = """matmul_bf16_90 descriptors_e5m2_90 persistent_specialised_90 split_k_90 grouped_90 attention_bf16_90
-    descriptors_f16_100 attention_bf16_100 attention_specialised_100 matmul_int8_100 scaled_nvfp4_100 rows_100""".split()
+    descriptors_f16_100 attention_bf16_100 attention_specialised_100 matmul_int8_100
+    scaled_nvfp4_100 rows_100""".split()
 """Those that the suite runs; ``python tests/foreign/test_triton.py`` runs all that are kept, sanitized and seeded."""
 SANITIZED = "descriptors_f16_90 attention_f16_100".split()
 
