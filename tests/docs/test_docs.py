@@ -99,7 +99,8 @@ def test_links_and_widths(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_files_that_are_named_are_there(page: str) -> None:
     """Files and folders in backquotes, by the end of their paths."""
-    tracked = (path for top in ("ptxdsl", "docs", "tests", "kernels", "examples", ".ci") for path in (ROOT / top).rglob("*"))
+    tops = ("ptxdsl", "docs", "tests", "kernels", "examples", ".ci")
+    tracked = (path for top in tops for path in (ROOT / top).rglob("*"))
     there = {path.relative_to(ROOT).as_posix() for path in (*tracked, *ROOT.iterdir())}
     for name in re.findall(r"`(?:python )?([\w./-]+(?:\.(?:py|pyi|md|isa|toml)|/))`", (ROOT / page).read_text("utf-8")):
         end = name.removeprefix("../").rstrip("/")
