@@ -221,11 +221,15 @@ def element(view: Any, row: Any, column: Any, dtype: ScalarType, inside: Any = N
     """An element of a view, and 0 beyond its edges."""
     if inside is None:
         inside = (row < view.shape[0]) & (column < view.shape[1])
-    kind = view.dtype.register if view.dtype.register is not view.dtype else view.dtype
-    value = reg(kind)
+    kind = u8 if view.dtype.bits == 8 else view.dtype.register
+    value = reg(u16 if kind is u8 else kind)  # of a byte there is no register that zeros could go to
     _zero(value)
-    view.at(row, column).cast(kind).load(0, pred=inside, out=value)
-    found = value.copy()
+    place = view.at(row, column).cast(kind)
+    if kind is u8:
+        ptx[f"ld.{view.space}.u8"](place, out=value, pred=inside)
+    else:
+        place.load(0, pred=inside, out=value)
+    found = value.copy() if kind is not u8 else value.to(u8)
     if kind is not view.dtype:
         found = found.bits(view.dtype)
     return found if dtype is view.dtype else found.to(dtype)

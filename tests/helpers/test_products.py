@@ -158,6 +158,23 @@ def test_views_without_tiles(rng: Rng) -> None:
     assert not d[0].any() and not d[:, :2].any()
 
 
+@pytest.mark.parametrize("kinds", [kinds for kinds in _TYPES if kinds[2] is s32 or kinds[0] is e4m3], ids=str)
+def test_views_of_bytes(rng: Rng, kinds: Any) -> None:
+    left, right, result = kinds
+
+    @ptx_kernel
+    def kernel(a: Array[left, 2], b: Array[right, 2], c: Array[result, 2]):
+        sums = mma.zeros(16, 8, result)
+        mma.multiply(sums, mma.load_a(a, 16, 32, row=1), mma.load_b(b, 32, 8, column=2))
+        sums.store(c)
+
+    a, b, c = _numbers(rng, left, (14, 29)), _numbers(rng, right, (29, 9)), np.ones((16, 8), _NUMPY[result])
+    kernel.configure(1, 32, backend="emulator")(a, b, c)
+    expected = np.zeros((16, 8))
+    expected[:13, :7] = a[1:].astype(np.float64) @ b[:, 2:].astype(np.float64)
+    np.testing.assert_array_equal(c, expected)
+
+
 @pytest.mark.parametrize("helper", [mma, wgmma], ids=lambda helper: helper.__name__)
 def test_attention_of_a_tile(rng: Rng, helper: Any) -> None:
     """Scores, their softmax by rows, and its product with another tile: no lane needs the numbers of others."""

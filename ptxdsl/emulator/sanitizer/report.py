@@ -311,12 +311,19 @@ class Reporter:
         if mine.block != theirs.block:
             if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
                 return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
+            if self._one_cluster(mine.block, theirs.block):
+                return "put a barrier of the cluster between the two: `ptxdsl.cluster.sync()`"
             return "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"
         if place == before:
             return "let one thread store, or use an atomic operation"
         if one_warp:
             return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
         return "put a barrier between the two: `ptx.bar.sync(0)`"
+
+    def _one_cluster(self, one: Index, other: Index) -> bool:
+        """Whether two blocks are of one cluster."""
+        cluster = self.launch.spaces.cluster or (1, 1, 1)
+        return all(a // extent == b // extent for a, b, extent in zip(one, other, cluster))
 
 
 def _other_lane(state: BlockState, warp: int, lane: int) -> int:

@@ -206,3 +206,18 @@ def test_waiting_for_an_arrival_that_never_comes() -> None:
         "mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0 at PTX line 17"
     )
     assert caught.value.hint == "count who arrives in a phase, how often, and which bytes come"
+
+
+def test_advice_where_some_have_arrived_and_others_wait_for_them() -> None:
+    body = """
+        .shared .align 8 .b64 full; .shared .align 8 .b64 empty; mov.u32 %r2, %tid.x; setp.lt.u32 %p0, %r2, 32;
+        setp.eq.u32 %p2, %r2, 0; @%p2 mbarrier.init.shared.b64 [full], 1; @%p2 mbarrier.init.shared.b64 [empty], 2;
+        bar.sync 0; @%p0 bra FILL;
+        setp.eq.u32 %p3, %r2, 32; @%p3 mbarrier.arrive.shared.b64 %rd1, [empty];
+        WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [full], 0; @!%p1 bra WAIT; ret;
+        FILL: mbarrier.try_wait.parity.shared.b64 %p1, [empty], 0; @!%p1 bra FILL;
+        @%p2 mbarrier.arrive.shared.b64 %rd1, [full]; ret;
+    """
+    with pytest.raises(DeadlockError, match="lacks 1 of 2 arrivals") as caught:
+        launch(kernel("", body), 1, 64)
+    assert caught.value.hint == "count who arrives in a phase, how often, and which bytes come"

@@ -105,3 +105,17 @@ def test_what_only_its_block_reaches_is_proven(monkeypatch: pytest.MonkeyPatch) 
     for name in ("the block's own, with one", "by an index from memory, into another"):
         findings(CASES[name][0].replace(FILL, f"{FILL} bar.sync 0;"))
     assert [len(each.ordered) for each in seen] == [4, 1]
+
+
+@pytest.mark.parametrize(("cluster", "hint"), [
+    (2, "put a barrier of the cluster between the two: `ptxdsl.cluster.sync()`"),
+    (None, "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"),
+])
+def test_the_advice_for_blocks_that_race(cluster: int | None, hint: str) -> None:
+    text = kernel("u64 out", """
+    ld.param.u64 %rd0, [out]; mov.u32 %r0, %ctaid.x; st.global.u32 [%rd0], %r0; ret;
+    """)
+    run = emulator.load(text).launcher("k", LaunchConfig(2, 1, cluster=cluster, sanitize=ALL))
+    with collect() as found:
+        run([argument("out", np.zeros(1, np.uint32))])
+    assert [each.hint for each in found if each.kind == "race"] == [hint]
