@@ -325,12 +325,17 @@ def _mbarriers() -> list[Program]:
         "barrier alone": ("bar.sync 0;", True), "proxy fence": (f"@%p0 {FENCE}", True),
         "all fence": (f"{FENCE}\nbar.sync 0;", True), "nothing": ("", False),
         "thread fence": ("@%p0 fence.acq_rel.cta;", False),
+        "barrier of some warps": ("@%p1 bar.sync 1, 128;", True),
+        "barrier of other warps": ("@%p7 bar.sync 1, 128;", False),
     }
     for name, (between, right) in ways.items():
         a, b = ("", "") if right else ("//@", "//#")
         init = f"@%p0 mbarrier.init.shared.b64 [bar], 1; {b}"
         steps = [init, between, load(mark=a), SYNC, wait("W"), READ]
         found.append(_made(f"mbarrier: {name}", steps, right))
+    found.append(_made("mbarrier: barrier of some warps before it", [
+        "@%p1 bar.sync 1, 128;\n@%p0 mbarrier.init.shared.b64 [bar], 1; //#", load(mark="//@"), SYNC, wait("W"), READ,
+    ], False))
     again = [READY, load(), wait("W"), SYNC, "@%p0 mbarrier.inval.shared.b64 [bar];"]
     found.append(_made("mbarrier: initialised again", [
         *again, "@%p0 mbarrier.init.shared.b64 [bar], 1;", SYNC, load(), wait("V"), READ], True))

@@ -18,11 +18,12 @@ from .block_state import BlockState, LaunchState
 
 __all__ = ["Quiescence", "digest"]
 
-FIRST, ROUNDS = 16, 40
-"""Rounds without the end of a block before the first comparison, then doubled, and how many to compare: more than a
-block has warps, since each time another one may run."""
+FIRST, ROUNDS = 16, 80
+"""Rounds without the end of a block before the first comparison, then doubled, and how many to compare: more than
+twice the warps of a block, since each time another one may run, and each has to see a clock stand still first."""
 READ_AGAIN = 2
-"""Rounds after which whoever reads a clock has seen it stand still."""
+"""Rounds after which one that reads a clock may have seen it stand still. What is compared with is that after so many
+rounds, then after twice as many and so on, since there may be many that do."""
 RANDOM_ROUNDS = 64
 """Rounds in which nothing must change where warps run in a random order: a warp that would change something may not
 have run."""
@@ -58,12 +59,11 @@ class Quiescence:
             return True
         if not self.stopped:
             self.stopped, self.since = True, self.rounds
-        elif not self.seen:
-            if self.rounds >= self.since + READ_AGAIN:
-                self.seen, self.since = now, self.rounds
-        elif self.rounds >= self.since + ROUNDS and not self.same:
+            return False
+        spent = self.rounds - self.since
+        if spent >= ROUNDS and not self.same:
             self.first, self.seen, self.stopped, self.still = 2 * self.rounds, b"", False, 0.0
-        elif self.random:
+        elif spent >= READ_AGAIN and (self.random or spent & spent - 1 == 0):
             self.seen = now
         return False
 

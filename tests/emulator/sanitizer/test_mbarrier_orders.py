@@ -205,6 +205,19 @@ def test_a_wait_that_reads_a_clock_ends(seed: int | None, monkeypatch: pytest.Mo
         run(kernel("", ATTENDED.format(arrivals=65, timeout="")), 64, seed)
 
 
+@pytest.mark.parametrize("warps", [1, 3, 32])
+def test_every_warp_has_to_see_the_clock_stand_still(warps: int) -> None:
+    """In each round one warp has its turn, and reads the clock."""
+    waits, turn, clock = quiescence.Quiescence(False), 0, 0
+    read = [0] * warps
+    for _ in range(200):
+        turn, clock = (turn + 1) % warps, clock + (not waits.stopped)
+        read[turn] = clock
+        if waits.slice_over(1) and waits.reached(repr((turn, read)).encode()):
+            return
+    pytest.fail("the end is not found")
+
+
 def test_a_timeout_is_no_deadlock() -> None:
     timeout = "setp.gt.u64 %p3, %rd3, 100000000; @%p3 bra LATE;"
     late = "LATE: ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r0, 4, %rd0; st.global.u32 [%rd0], 1; ret;"

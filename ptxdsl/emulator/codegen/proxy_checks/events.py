@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -176,7 +177,9 @@ def _demand_fenced(h: Handler, orders: Orders, number: Any, word: Any, host: Any
     fenced = h.nonzero(orders.fenced(word, who, Kinds.SHARED | Kinds.MBARRIER))
     own = h.ir.icmp_unsigned("==", h.ir.lshr(h.ir.and_(word, h.i64(0x3FF)), h.i64(WARP_SHIFT)), orders.shadow.number)
     same = h.ir.icmp_unsigned("==", h.ir.trunc(h.ir.and_(word, h.i64(LANE)), i32), lane)
-    program = h.ir.and_(h.ir.and_(own, same), h.ir.icmp_unsigned(">=", word, who.warp_floor))
+    known = h.load(who.order, h.ir.add(h.ir.shl(who.number, h.i64(3)), h.i64(WarpOrder.KNOWN)), i64)
+    barriers = (h.ir.icmp_unsigned("<", word, floor) for floor in (who.block_floor, who.warp_floor, known))
+    program = h.ir.and_(h.ir.and_(own, same), h.ir.not_(reduce(h.ir.or_, barriers)))
     good = h.ir.or_(fenced, h.ir.and_(orders.before(word, who), h.ir.not_(program)))
 
     def away() -> None:
