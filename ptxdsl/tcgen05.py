@@ -194,10 +194,14 @@ class Sums:
         rows, whole = self.shape
         banks = 2 if self.pair and rows == 128 else 1
         count = whole // banks if columns is None else columns
-        known = known_integer(column)
-        if known is None or known < 0 or known + count > whole // banks or count % 8:
+        known, wanted = known_integer(column), known_integer(count)
+        if (
+            known is None or wanted is None or known < 0 or wanted < 1 or wanted % 8
+            or known + wanted > whole // banks
+        ):
+            given = described(count) if wanted is None else wanted
             raise located(
-                PtxTypeError, f"{count} columns from {described(column)} on of {self!r}",
+                PtxTypeError, f"{given} columns from {described(column)} on of {self!r}",
                 f"multiples of 8 of the {whole // banks} that a warp has",
             )
         warp, kind = (ptx.tid.x >> 5) & 3, s32 if self.dtype is s32 else f32

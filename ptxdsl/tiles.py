@@ -190,9 +190,25 @@ class Tile:
 
     def at(self, row: Any, column: Any) -> Any:
         """The address of an element; both may be u32. Vectors and ldmatrix take 16 bytes from a multiple of 16 on."""
+        row, column = (
+            self._index(what, number, extent)
+            for what, number, extent in zip(("row", "column"), (row, column), self.shape)
+        )
         if self.transposed:
             row, column = column, row
         return self.element(row, column)
+
+    def _index(self, what: str, number: Any, extent: int) -> Any:
+        """A row or column, which must be one of the tile where that is known."""
+        if isinstance(number, Value):
+            return number
+        known = known_integer(number)
+        if known is None or not 0 <= known < extent:
+            raise located(
+                PtxTypeError, f"{what} {described(number) if known is None else known} of {self!r}",
+                f"an int from 0 to {extent - 1}, or a u32",
+            )
+        return known
 
     def element(self, row: Any, column: Any) -> Any:
         """The same by the row and column that it has in memory."""

@@ -199,9 +199,10 @@ def _boxes(tile: Any, at: Sequence[Any], what: str, mapped: Any) -> Iterator[tup
 
 def _place(place: Any, what: str) -> Any:
     if not isinstance(place, Pointer) or place.space != "shared":
-        raise located(
-            PtxTypeError, f"{what} of {described(place)}", "a `Tile`, or a pointer into shared memory: `x.at(i, 0)`"
+        wanted = "the place of its first row: `tile.at(0, 0)`" if isinstance(place, Tile) else (
+            "a `Tile`, or a pointer into shared memory: `x.at(i, 0)`"
         )
+        raise located(PtxTypeError, f"{what} of {described(place)}", wanted)
     return place
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..errors import PtxTypeError
 from ..isa.fragments import layout
 from ..language import Value, pack, ptx, reg
-from ..language.errors import located
+from ..language.errors import described, located
 from ..language.values.literals import known_integer
 from ..types import ScalarType, bf16, f16, f16x2, f32, f64
 from ..warp import reduce as reduce_lanes
@@ -109,9 +109,11 @@ class Accumulator:
         """Replace each number by the function of it and of its row's value: ``sums.map_rows(operator.mul, scales)``."""
         self._single("map_rows")
         numbers = self._row_numbers()
-        if len(values) != len(numbers):
+        given = len(values) if isinstance(values, (list, tuple)) else None
+        if given != len(numbers):
             raise located(
-                PtxTypeError, f"{len(values)} values for {len(numbers)} rows of a thread",
+                PtxTypeError,
+                f"{described(values) if given is None else f'{given} values'} for {len(numbers)} rows of a thread",
                 "one for each of `sums.rows()`",
             )
         by_row = dict(zip(numbers, values))

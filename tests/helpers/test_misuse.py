@@ -123,6 +123,36 @@ WRONG: list[tuple[Wrong, str, str]] = [
         "an int or a u32",
     ),
     (
+        lambda g: tile().at(1.5, 0),
+        "row the float 1.5 of <tile of f16 64 x 64, swizzle 128>",
+        "an int from 0 to 63, or a u32",
+    ),
+    (
+        lambda g: tiles.Tile(memory(f16), 8, 64).T.at(64, 0),
+        "row 64 of <tile of f16 64 x 8, swizzle 128, transposed>",
+        "an int from 0 to 63, or a u32",
+    ),
+    (
+        lambda g: tma.scatter(g.source, (0, 1, 2, 3), 0, tile()),
+        "tma.scatter of the Tile <tile of f16 64 x 64, swizzle 128>",
+        "the place of its first row: `tile.at(0, 0)`",
+    ),
+    (
+        lambda g: mma.zeros(16, 16).map_rows(lambda v, row: v, 3),  # type: ignore[arg-type]
+        "the int 3 for 2 rows of a thread",
+        "one for each of `sums.rows()`",
+    ),
+    (
+        lambda g: bytes_sums(64).load(0, g.n),
+        "a run-time u32 columns from the int 0 on of <sums of s32 64 x 64 in tensor memory>",
+        "multiples of 8 of the 64 that a warp has",
+    ),
+    (
+        lambda g: bytes_sums(64).load(0, 0),
+        "0 columns from the int 0 on of <sums of s32 64 x 64 in tensor memory>",
+        "multiples of 8 of the 64 that a warp has",
+    ),
+    (
         lambda g: tile().cast(f32),
         "elements of f16 as f32",
         "a type of the same size: f32 as tf32, u8 as e4m3",

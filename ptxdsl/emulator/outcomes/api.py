@@ -18,6 +18,7 @@ import numpy as np
 from ...config import override
 from ...errors import LaunchError, caller
 from ...launch import Buffer
+from ...launch.arrays import describe
 from ..runtime.block_state import LaunchState
 from ..tools.observer import Observer
 from .axioms import Execution
@@ -61,10 +62,15 @@ class Outcome:
         arrays = self.__dict__.get("arrays", {})
         if name in arrays:
             return arrays[name]
-        raise AttributeError(f"the outcome has no array `{name}`; it has {', '.join(arrays) or 'none'}")
+        raise AttributeError(self._lacks(name))
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.arrays:
+            raise KeyError(self._lacks(name))
         return self.arrays[name]
+
+    def _lacks(self, name: str) -> str:
+        return f"the outcome has no array `{name}`; it has {', '.join(self.__dict__.get('arrays', {})) or 'none'}"
 
     def __repr__(self) -> str:
         said = [f"{name}={array.tolist()}" for name, array in self.arrays.items()]
@@ -324,6 +330,11 @@ def outcomes(
     >>> found.forbid(lambda o: o.out[0] == 1 and o.out[1] == 0).races
     [...]
     """
+    if not callable(launch):
+        raise LaunchError(
+            f"ptxdsl.outcomes() takes a launch first, not {describe(launch)}", loc=caller(),
+            hint="`ptxdsl.outcomes(kernel[2, 1], x, y)`: the launch, then its arguments",
+        )
     explorer = Explorer(bound, limit, progress)
     with override(backend="emulator", sanitize="off"), explorer:
         launch(*args, **named)

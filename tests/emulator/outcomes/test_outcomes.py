@@ -354,6 +354,18 @@ def test_what_is_not_followed_is_refused() -> None:
         ptxdsl.outcomes(lambda: [dekker[2, 1](*_zeros(2, 2)) for _ in range(2)])
 
 
+def test_what_is_no_launch_and_what_is_no_array() -> None:
+    with pytest.raises(ptxdsl.LaunchError, match="takes a launch first, not the int 3") as error:
+        ptxdsl.outcomes(3)  # type: ignore[arg-type]
+    assert error.value.loc is not None
+    assert error.value.loc.file == __file__
+    found = ptxdsl.outcomes(message[2, 1], *_zeros(1, 1, 2))
+    with pytest.raises(KeyError, match="the outcome has no array `result`; it has x, flag, out"):
+        found.forbid(result=[1, 0])
+    with pytest.raises(AttributeError, match="the outcome has no array `result`; it has x, flag, out"):
+        found.forbid(lambda o: o.result[0] == 1)
+
+
 def test_the_fixture() -> None:
     launch = message[2, 1]
     assert len(_assert_outcomes(launch, *_zeros(1, 1, 2), never=_stale, sometimes={"out": [1, 42]})) == 3
