@@ -76,7 +76,7 @@ class ProxyMap(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorMo
     guard: OperandClass
 
 
-class ProxyGroup(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+class ProxyGroup(MicroOp, may_fault=False, repeatable=False, inlinable="see BulkMove", instrumentation=True):
     """Commits a group, of the warp's wgmma or of bulk copies of each thread; or behind a wait for all but ``left``."""
 
     of_thread: bool
@@ -85,14 +85,14 @@ class ProxyGroup(MicroOp, may_fault=False, repeatable=False, inlinable=True, ins
     guard: OperandClass
 
 
-class ProxyFence(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+class ProxyFence(MicroOp, may_fault=False, repeatable=False, inlinable="see BulkMove", instrumentation=True):
     """A fence between proxies, of some :class:`..machine.proxy_shadow.Kinds`."""
 
     kinds: int
     guard: OperandClass
 
 
-class ProxyNote(MicroOp, may_fault=False, repeatable=True, inlinable=True, instrumentation=True):
+class ProxyNote(MicroOp, may_fault=False, repeatable=True, inlinable="see WarpgroupProduct", instrumentation=True):
     """Notes that a product has begun, or that another instruction has touched its registers, as a hazard's ``slot``."""
 
     product: bool
@@ -108,7 +108,7 @@ class ProxyHazard(MicroOp, may_fault=True, repeatable=True, inlinable="see Warpg
     guard: OperandClass
 
 
-class ProxyProductFence(MicroOp, may_fault=False, repeatable=False, inlinable=True, instrumentation=True):
+class ProxyProductFence(MicroOp, may_fault=False, repeatable=False, inlinable="see WarpgroupProduct", instrumentation=True):
     """``wgmma.fence``."""
 
     guard: OperandClass
