@@ -108,7 +108,9 @@ class ProxyHazard(MicroOp, may_fault=True, repeatable=True, inlinable="see Warpg
     guard: OperandClass
 
 
-class ProxyProductFence(MicroOp, may_fault=False, repeatable=False, inlinable="see WarpgroupProduct", instrumentation=True):
+class ProxyProductFence(
+    MicroOp, may_fault=False, repeatable=False, inlinable="see WarpgroupProduct", instrumentation=True
+):
     """``wgmma.fence``."""
 
     guard: OperandClass
