@@ -21,7 +21,8 @@ from .operands import NOTHING, Field, raw
 
 __all__ = [
     "ALIGNMENT", "BulkAddress", "BulkMove", "BulkTrim", "End", "GroupCommit", "GroupWait", "MakeBulk", "begins",
-    "ends", "find", "find_mbarrier", "hosts", "move", "plain_address", "reduction", "size_of", "slot",
+    "ends", "find", "find_mbarrier", "hosts", "identity", "move", "plain_address", "reduction", "size_of", "slot",
+    "told",
 ]
 
 ALIGNMENT = 16
@@ -233,6 +234,19 @@ def plain_address(
 def hosts(low: Lowering, operand: int) -> Field:
     """Where a warp keeps the host addresses of an end, by the place of its address among the operands."""
     return raw("i", slot(low, f"%bulk.{operand}", 8))
+
+
+def identity(low: Lowering, statement: Instruction) -> tuple[Field, ...]:
+    """What is equal in lanes whose copies are one and the same; nothing where each of them counts, as in sums."""
+    if statement.form.semantics == "cp_reduce_async_bulk" or "cp_mask" in statement.form.tokens:
+        return ()
+    return size_of(low, statement), *told(low, statement, *(end.operand for end in ends(statement)))
+
+
+def told(low: Lowering, statement: Instruction, *operands: int) -> tuple[Field, ...]:
+    """The host addresses of these ends of a copy, and of the mbarrier that counts it."""
+    found = [Field(per_lane(64), "i", hosts(low, operand).values) for operand in operands]
+    return *found, *([_mbarrier_host(low)] if statement.operand("mbar") is not None else [])
 
 
 def slot(low: Lowering, name: str, nbytes: int) -> int:

@@ -97,7 +97,7 @@ class ShadowCheck(
 class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
     """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
 
-    The fields are those of :class:`ShadowCheck`.
+    The fields are those of :class:`ShadowCheck`. Lanes in which all of ``identity`` is equal store the same.
     """
 
     role: int
@@ -106,6 +106,7 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
     race: bool
     init: bool
     size: OperandClass
+    identity: tuple[OperandClass, ...]
     guard: OperandClass
 
     @property
@@ -117,7 +118,7 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
 
 
 class TensorShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorMove", instrumentation=True):
-    """Checks the shadow of what boxes take of their tensors; fields as of TensorMove and of ShadowCheck."""
+    """Checks the shadow of what boxes take of their tensors; fields as of TensorMove and of BulkShadowCheck."""
 
     role: int
     strength: int
@@ -127,6 +128,7 @@ class TensorShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see
     shape: Shape
     offsets: int
     coordinates: tuple[OperandClass, ...]
+    identity: tuple[OperandClass, ...]
     guard: OperandClass
 
     @property

@@ -38,7 +38,7 @@ class ProxyRange(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMo
     """Checks the shadow of the shared memory that copies access from host addresses on, and brings it up to date.
 
     ``writes``, or else reads. ``of_thread``: a group of the thread completes it, else an mbarrier. ``init``: what is
-    read must have been written. ``granule`` and ``copies`` as of ShadowCheck.
+    read must have been written. ``granule`` and ``copies`` as of ShadowCheck, ``identity`` as of BulkShadowCheck.
     """
 
     writes: bool
@@ -47,6 +47,7 @@ class ProxyRange(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMo
     copies: bool
     granule: int
     size: OperandClass
+    identity: tuple[OperandClass, ...]
     guard: OperandClass
 
 

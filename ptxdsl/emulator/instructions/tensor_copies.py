@@ -14,7 +14,7 @@ from ...isa.tensor_maps import USED_BYTES
 from ..machine.layout import SPACE_BITS
 from ..machine.unsupported import unsupported
 from .addresses import AccessFlags
-from .bulk_copies import ALIGNMENT, BulkAddress, begins, find_mbarrier, hosts, plain_address, slot
+from .bulk_copies import ALIGNMENT, BulkAddress, begins, find_mbarrier, hosts, plain_address, slot, told
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, Routine
 from .operand_classes import ABSENT, OperandClass, per_lane
@@ -22,7 +22,7 @@ from .operands import NOTHING, Field, raw
 
 __all__ = [
     "MOST_HALO", "MOST_OFFSET", "PIXEL_SHAPES", "SHARED_ALIGNMENT", "MakeTensor", "Shape", "TensorBox", "TensorMove",
-    "TensorOverride", "find", "is_tensor_copy", "move", "size_of", "taken",
+    "TensorOverride", "find", "identity", "is_tensor_copy", "move", "size_of", "taken",
 ]
 
 SHARED_ALIGNMENT = 128
@@ -209,6 +209,15 @@ def taken(low: Lowering, statement: Instruction) -> tuple[Shape, int, tuple[Oper
     shape, offsets, _, _, coordinates = _box(low, statement)
     fields = *coordinates, hosts(low, tensor), _tensor(low)
     return shape, offsets, tuple(each.kind for each in coordinates), fields
+
+
+def identity(low: Lowering, statement: Instruction) -> tuple[Field, ...]:
+    """What is equal in lanes whose copies are one and the same; nothing where each of them counts, as in sums."""
+    if statement.form.semantics == "tensor_reduce":
+        return ()
+    _, tensor, shared = _operands(statement)
+    *_, coordinates = _box(low, statement)
+    return *coordinates, *told(low, statement, tensor, shared)
 
 
 def size_of(low: Lowering, _: Instruction) -> Field:

@@ -581,8 +581,10 @@ class Instrumentation:
             self.proxies.map(statement, tensor)
         for access, (race, tracks) in zip(bulk_accesses(statement.form)[::-1], self._bulk_needs(statement)):
             role = role_of(access)
+            identity = copy.identity(low, statement) if role == Role.WRITE else ()
+            same = tuple(each.kind for each in identity)
             if self.proxies is not None and access.kind != "tensor" and access.space == "shared":
-                self.proxies.copied(statement, access.operand, access.writes, size)
+                self.proxies.copied(statement, access.operand, access.writes, size, identity)
                 continue
             if not race and not tracks:
                 continue
@@ -591,11 +593,13 @@ class Instrumentation:
             if access.kind == "tensor":
                 shape, offsets, kinds, fields = tensor_copies.taken(low, statement)
                 init = tracks and access.reads
-                check = TensorShadowCheck(role, level, self.granule, race, init, shape, offsets, kinds, guard.kind)
-                low.emit(check, guard, *fields, place)
+                check = TensorShadowCheck(
+                    role, level, self.granule, race, init, shape, offsets, kinds, same, guard.kind
+                )
+                low.emit(check, guard, *fields, *identity, place)
                 continue
-            op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, guard.kind)
-            low.emit(op, guard, size, found, place)
+            op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, same, guard.kind)
+            low.emit(op, guard, size, found, *identity, place)
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
             if fills or (race and completes == "bulk_group"):
                 low.emit(BulkReport(not access.writes, size.kind, guard.kind), guard, size, found)

@@ -100,15 +100,18 @@ class ProxyInstrumentation:
         op = ProxyMbarrier(kind, action_of(statement.form), guard.kind)
         self.low.emit(op, lane_by_lane(kind, place), guard, self._place())
 
-    def copied(self, statement: Instruction, operand: int, writes: bool, size: Field) -> None:
+    def copied(
+        self, statement: Instruction, operand: int, writes: bool, size: Field, identity: tuple[Field, ...]
+    ) -> None:
         """What a copy writes to shared memory, or reads there; its place is known by now."""
         low, guard = self.low, self._guard(statement)
         of_thread = statement.form.effects.completes == "bulk_group"
         objects = [] if of_thread else [raw("i", slot(low, "%proxy.object", 8))]
         op = ProxyRange(
-            writes, of_thread, self.init and not writes, self.copies and not writes, self.granule, size.kind, guard.kind
+            writes, of_thread, self.init and not writes, self.copies and not writes, self.granule, size.kind,
+            tuple(each.kind for each in identity), guard.kind,
         )
-        low.emit(op, guard, size, hosts(low, operand), *objects, self._place())
+        low.emit(op, guard, size, hosts(low, operand), *objects, *identity, self._place())
 
     def completes(self, statement: Instruction) -> None:
         """Find the mbarrier that completes a copy, and its phase."""

@@ -94,11 +94,28 @@ def test_races_in_global_memory() -> None:
 
 
 def test_lanes_that_copy_to_one_place() -> None:
-    error = found(f"{FETCH_ALL.replace('@%p0 cp', 'cp').replace('%r12', '64')}{WAIT}", RaceError, block=32)
+    apart = "mad.wide.u32 %rd0, %r2, 16, %rd0;\n"
+    error = found(f"{apart}{FETCH_ALL.replace('@%p0 cp', 'cp').replace('%r12', '64')}{WAIT}", RaceError, block=32)
     assert error.message.splitlines()[0] == (
         "race on tile[0] in shared memory: bulk copy by thread (1, 0, 0) and bulk copy by thread (0, 0, 0) "
         "of block (0, 0, 0) are not ordered"
     )
+
+
+@pytest.mark.parametrize("cluster", [None, 2])
+def test_lanes_that_make_one_copy(cluster: int | None) -> None:
+    """Same source, same destination: stores of the same values. Elsewhere from, or to, it is a race."""
+    given = {"x": np.arange(256, dtype=np.uint32), "out": np.zeros(256, np.uint32), "n": np.uint32(1024)}
+    blocks = cluster or 1
+    own = "mov.u32 %r30, %ctaid.x; mul.wide.u32 %rd9, %r30, 128; add.u64 %rd1, %rd1, %rd9;\n"
+    fetch = f"{EXPECT}{FETCH} [%r10], [%rd0], 64, [%r11];\n".replace("%r12", "2048")
+    stored = STORED.replace("@%p0 ", "")
+    store = STORES.replace("%r12", "64")
+    run(module(f"{own}{fetch}{WAIT}{store}\n{stored}"), blocks, 32, cluster, **given, sanitize=BOTH)
+    assert list(given["out"][:16]) == list(given["out"][32 * (blocks - 1) :][:16]) == list(range(16))
+    apart = "mad.lo.u32 %r10, %r2, 16, %r10;\n"
+    error = found(f"{own}{COPY_IN}{apart}{store}\n{stored}", RaceError, 32, cluster)
+    assert "of one warp bulk copy to out[0] in global memory with one instruction" in error.message
 
 
 @pytest.mark.parametrize("waits", [True, False])

@@ -96,7 +96,7 @@ _STORED = """.version 8.6
     fence.proxy.async.shared::cta;
     {barrier}
     mov.u32 %t, %tid.x;
-    setp.eq.u32 %first, %t, 0;
+    {who}
     {{ .reg .pred %p; not.pred %p, %first; @%p bra END; }}
     cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {{0, %row}}], [box];
     cp.async.bulk.commit_group;
@@ -108,8 +108,11 @@ END:
 """
 
 
-def _stored(rows: int = 8, barrier: str = "bar.sync 0;", after: str = "") -> Any:
-    return ptxdsl.load(_STORED.format(rows=rows, barrier=barrier, after=after))["k"]
+_ONE = "setp.eq.u32 %first, %t, 0;"
+
+
+def _stored(rows: int = 8, barrier: str = "bar.sync 0;", after: str = "", who: str = _ONE) -> Any:
+    return ptxdsl.load(_STORED.format(rows=rows, barrier=barrier, after=after, who=who))["k"]
 
 
 @pytest.mark.parametrize("tools", ["race", "init", ("race", "init")])
@@ -149,3 +152,15 @@ def test_another_block_reads_what_is_stored() -> None:
     with pytest.raises(ptxdsl.RaceError):
         kernel.configure(4, 64, backend="emulator", sanitize="race")(tensor_map(array, (8, 32)), array)
     kernel.configure(1, 64, backend="emulator", sanitize="race")(tensor_map(array, (8, 32)), array)
+
+
+def test_lanes_that_store_one_box() -> None:
+    """Each lane of a warp stores the same box: compilers elect none. Other boxes that overlap are a race."""
+    array, other = np.zeros((64, 32), np.uint32), np.zeros(4, np.uint32)
+    warp = "setp.lt.u32 %first, %t, 32;"
+    kernel = _stored(who=warp).configure(4, 64, backend="emulator", sanitize=("race", "init"))
+    kernel(tensor_map(array, (8, 32)), other)
+    np.testing.assert_array_equal(array[24:32].reshape(-1)[::4], np.arange(64) * 16)
+    kernel = _stored(who=f"{warp} add.u32 %row, %row, %t;").configure(1, 64, backend="emulator", sanitize="race")
+    with pytest.raises(ptxdsl.RaceError, match="of one warp bulk copy to .* with one instruction"):
+        kernel(tensor_map(array, (8, 32)), other)

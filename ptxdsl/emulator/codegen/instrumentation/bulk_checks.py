@@ -17,7 +17,26 @@ from ..tensor_boxes import box_of
 from .epochs import ShadowState, leave
 from .shadow_inspection import INSPECT
 
-__all__: list[str] = []
+__all__ = ["one_of_each"]
+
+
+def one_of_each(h: Handler, mask: Any, identity: list[Any]) -> Any:
+    """The lanes of a mask but for those whose copy is that of one before: they store the same values."""
+    if not identity:
+        return mask
+    kept, places = h.alloca(i32), [spill(h, values) for values in identity]
+    h.ir.store(h.i32(0), kept)
+
+    def turn(left: Any) -> Any:
+        lane, alike = h.first_lane(left), left
+        for values, place in zip(identity, places):
+            one = h.splat(element_at(h, place, lane, values.type.element))
+            alike = h.ir.and_(alike, h.mask(h.ir.icmp_unsigned("==", values, one)))
+        h.ir.store(h.ir.or_(h.ir.load(kept), h.ir.shl(h.i32(1), lane)), kept)
+        return h.ir.and_(left, h.ir.not_(alike))
+
+    h.loop(mask, h.nonzero, turn)
+    return h.ir.load(kept)
 
 
 @emits(BulkShadowCheck)
@@ -76,9 +95,10 @@ class _Inspection:
     """Inspects shadow words for one lane after the other; those that have been are not inspected again."""
 
     def __init__(self, h: Handler, op: BulkShadowCheck | TensorShadowCheck, mask: Any) -> None:
-        self.h, self.mask = h, mask
-        statement = h.field()
+        self.h = h
+        identity, statement = [source(h, kind, LANES) for kind in op.identity], h.field()
         h.skip_unless_any(mask)
+        self.mask = one_of_each(h, mask, identity)
         self.shadow = ShadowState(h)
         self.place = h.ir.or_(h.ir.zext(statement, i64), h.i64(op.strength << STRENGTH_SHIFT))
         self.function = h.ir.bitcast(self.shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())

@@ -23,6 +23,7 @@ from ...semantics.lanes import Bits, Lanes
 from ..atomics import element_at, spill
 from ..data import guard_mask, source
 from ..handler import Handler, const, i1, i32, i64, pointer
+from ..instrumentation.bulk_checks import one_of_each
 from ..instrumentation.epochs import ShadowState
 from ..registry import builds, emits
 from .events import leave
@@ -236,7 +237,7 @@ def proxy_range(h: Handler, op: ProxyRange) -> None:
     mask = guard_mask(h, op.guard, True)
     counts, places = spill(h, source(h, op.size, LANES)), h.ir.bitcast(h.slot(), i64.as_pointer())
     objects = None if op.of_thread else h.ir.bitcast(h.slot(), i64.as_pointer())
-    statement = h.field()
+    identity, statement = [source(h, kind, LANES) for kind in op.identity], h.field()
     h.skip_unless_any(mask)
     h.branch_unless(h.ir.not_(_suppressed(h, statement)), h.next)
     pieces = _Pieces(h, op.granule, op.writes, op.init, op.copies)
@@ -256,7 +257,7 @@ def proxy_range(h: Handler, op: ProxyRange) -> None:
             pieces.begin(_access_word(h, shadow, completed, statement, lane), h.ir.shl(h.i32(1), lane), lane)
             h.count(size, _PIECE, lambda at: pieces.check(h.ir.add(host, at), _PIECE))
 
-    h.for_each_lane(mask, one)
+    h.for_each_lane(one_of_each(h, mask, identity), one)
     shadow.begin_epoch()
     h.next()
 
