@@ -23,6 +23,7 @@ __all__ = ["Change", "repair"]
 
 MOST = 3000
 """Combinations that are tried."""
+_COSTS = {"relaxed": 1, "acquire": 2, "release": 2, "acq_rel": 3}
 
 
 class Change(NamedTuple):
@@ -47,26 +48,25 @@ class Change(NamedTuple):
 
 @cache
 def _stronger(form: Form, scope: str) -> tuple[tuple[str, str], ...]:
-    """The orders in which there is an instruction in place of another one, each with its mnemonic."""
+    """The orders in which there is an instruction in place of another one that also has its own, with its mnemonic."""
     kept = [token for token in form.tokens if token not in ORDERS and token not in SCOPES]
-    found = []
-    for order in ("relaxed", "acquire", "release", "acq_rel"):
+    own = form.effects.order if form.effects.order in _COSTS else "relaxed"
+    found = {}
+    for wanted in _COSTS:
+        order = "acq_rel" if {own, wanted} >= {"acquire", "release"} else max(own, wanted, key=_COSTS.__getitem__)
         mnemonic = ".".join((form.opcode, order, scope, *kept))
         try:
             lookup(mnemonic)
         except UnknownInstruction:
             continue
-        found.append((order, mnemonic))
-    return tuple(found)
-
-
-_COSTS = {"relaxed": 1, "acquire": 2, "release": 2, "acq_rel": 3}
+        found[order] = mnemonic
+    return tuple(found.items())
 
 
 def _changes(event: Event, scope: str, first: bool) -> Iterable[Change]:
     """What can be done about a memory operation."""
     number = id(event.statement)
-    for order, mnemonic in _stronger(event.statement.form, scope):
+    for order, mnemonic in _stronger(event.statement.form, _widest(scope, event.scope)):
         yield Change(_COSTS[order], number, order, scope, mnemonic)
     for cost, order in ((4, "acq_rel"), (6, "sc")):
         if not first:
@@ -96,10 +96,13 @@ def _changed(events: Sequence[Event], changes: Iterable[Change]) -> list[Event]:
     return found
 
 
+def _widest(*scopes: str) -> str:
+    return max(scopes, key=lambda scope: SPREAD.index(scope) if scope in SPREAD else -1)
+
+
 def _strengthened(event: Event, change: Change) -> Event:
-    widest = max(change.scope, event.scope, key=lambda scope: SPREAD.index(scope) if scope in SPREAD else -1)
     return event._replace(
-        strong=True, scope=widest,
+        strong=True, scope=_widest(change.scope, event.scope),
         acquire=event.acquire or (event.reads and change.order in ("acquire", "acq_rel")),
         release=event.release or (event.writes and change.order in ("release", "acq_rel")),
     )

@@ -88,6 +88,27 @@ def dekker(flags: Ptr[u32], out: Ptr[u32]) -> None:
     out[me] = ptx.ld.relaxed.gpu.global_.u32(flags + (1 - me))
 
 
+@ptx_kernel
+def last_one(x: Ptr[u32], count: Ptr[u32], out: Ptr[u32], *, counts: str) -> None:
+    x[ptx.ctaid.x] = ptx.ctaid.x + 1
+    old = ptx[counts](count, 1)
+    with when(old == 1):
+        out[0] = x[0] + x[1]
+
+
+@pytest.mark.parametrize("modifiers", ["acq_rel.cta", "release.gpu", "acquire.gpu", "relaxed.sys", "acquire.cta", ""])
+def test_what_would_forbid_an_outcome_does(modifiers: str) -> None:
+    """The instruction that is named has the order and the scope of the one that it stands in for, and more."""
+    counts = ".".join(filter(None, ("atom", modifiers, "global.inc.u32")))
+    repair = ptxdsl.outcomes(last_one[2, 1], *_zeros(2, 1, 1), counts=counts).repair(lambda o: o.out[0] != 3)
+    assert repair is not None
+    better, worse = re.findall("`(.*?)`", repair[0])
+    assert len(repair) == 1
+    assert worse == counts
+    assert better == f"atom.acq_rel.{'sys' if 'sys' in modifiers else 'gpu'}.global.inc.u32"
+    ptxdsl.outcomes(last_one[2, 1], *_zeros(2, 1, 1), counts=better).always(out=[3])
+
+
 def test_a_fence_that_would_help_in_both_threads() -> None:
     found = ptxdsl.outcomes(dekker[2, 1], *_zeros(2, 2))
     repair = found.repair(out=[0, 0])
