@@ -14,36 +14,43 @@ from ptxdsl import (
     when,
 )
 
-__all__ = ["STAGES", "TILE", "launch", "matmul"]
+__all__ = ["STAGES", "TILE", "kernel", "launch", "matmul"]
 
 TILE, DEPTH, STAGES = 128, 64, 3
 _BYTES = 2 * TILE * DEPTH * 2
 
 
-@ptx_kernel
-def matmul(a: TensorMap, b: TensorMap, c: Array[f32, 2], rounds: u32) -> None:
-    tiles_a = tiles.Ring(dynamic_shared(bf16, align=1024), STAGES, TILE, DEPTH)
-    tiles_b = tiles.Ring(tiles_a.end, STAGES, TILE, DEPTH)
-    pipe = Pipeline(STAGES, consumers=2, nbytes=_BYTES)
-    thread = ptx.tid.x
-    column, row = ptx.ctaid.x * TILE, ptx.ctaid.y * TILE
-    with when(thread == 256):
-        producer = pipe.producer()
-        with loop(0, rounds * (DEPTH * STAGES), DEPTH * STAGES) as k:
-            for stage, slot in enumerate(producer.turn()):
-                tma.load(tiles_a[slot], a, (row, k + stage * DEPTH), slot.full)
-                tma.load(tiles_b[slot], b, (column, k + stage * DEPTH), slot.full)
-    with when(thread < 256):
-        consumer, mine = pipe.consumer(), wgmma.number() * 64
-        sums = wgmma.zeros(64, TILE)
-        with loop(rounds):
-            for slot in consumer.turn():
-                wgmma.fence()
-                wgmma.multiply(sums, tiles_a[slot].part(64, DEPTH, mine), tiles_b[slot].T)
-                wgmma.commit()
-                wgmma.wait()
-                slot.release(pred=(thread & 127) == 0)
-        sums.store(c, row + mine, column)
+def kernel(columns: int = TILE, stages: int = STAGES) -> Any:
+    """The product in tiles of so many columns, by a ring of so many stages."""
+    @ptx_kernel
+    def matmul(a: TensorMap, b: TensorMap, c: Array[f32, 2], rounds: u32) -> None:
+        tiles_a = tiles.Ring(dynamic_shared(bf16, align=1024), stages, TILE, DEPTH)
+        tiles_b = tiles.Ring(tiles_a.end, stages, columns, DEPTH)
+        pipe = Pipeline(stages, consumers=2, nbytes=(TILE + columns) * DEPTH * 2)
+        thread = ptx.tid.x
+        column, row = ptx.ctaid.x * columns, ptx.ctaid.y * TILE
+        with when(thread == 256):
+            producer = pipe.producer()
+            with loop(0, rounds * (DEPTH * stages), DEPTH * stages) as k:
+                for stage, slot in enumerate(producer.turn()):
+                    tma.load(tiles_a[slot], a, (row, k + stage * DEPTH), slot.full)
+                    tma.load(tiles_b[slot], b, (column, k + stage * DEPTH), slot.full)
+        with when(thread < 256):
+            consumer, mine = pipe.consumer(), wgmma.number() * 64
+            sums = wgmma.zeros(64, columns)
+            with loop(rounds):
+                for slot in consumer.turn():
+                    wgmma.fence()
+                    wgmma.multiply(sums, tiles_a[slot].part(64, DEPTH, mine), tiles_b[slot].T)
+                    wgmma.commit()
+                    wgmma.wait()
+                    slot.release(pred=(thread & 127) == 0)
+            sums.store(c, row + mine, column)
+
+    return matmul
+
+
+matmul = kernel()
 
 
 def launch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], c: np.ndarray[Any, Any], **options: Any) -> None:

@@ -127,10 +127,10 @@ _UNFENCED = {
 
 def _generic_to_async() -> list[Program]:
     found = []
-    for writer, written in _writers("").items():
+    for number, (writer, written) in enumerate(_writers("").items()):
         for reader, read in _readers("").items():
             b = B_TILE if reader == "wgmma" else ""
-            chosen = _FENCED if (writer, reader) == ("store", "wgmma") else list(_FENCED)[:2]
+            chosen = _FENCED if (writer, reader) == ("store", "wgmma") else list(_FENCED)[number % 2 : number % 2 + 1]
             for between in chosen:
                 steps = [b, written, _FENCED[between], read]
                 found.append(_made(f"{writer} -> {reader}: {between}", steps, True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import hopper_matmul
@@ -14,7 +15,9 @@ import ptxdsl
 from ptxdsl import DeadlockError, tensor_map
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
-LINES = hopper_matmul.matmul.ptx().split("\n")
+COLUMNS, STAGES = 16, 3
+STAGE = (128 + COLUMNS) * 64 * 2
+LINES = hopper_matmul.kernel(COLUMNS, STAGES).ptx().split("\n")
 _DONE = "wgmma.wait_group.sync.aligned 0;"
 
 
@@ -41,19 +44,18 @@ def _early() -> str:
 
 def launch(text: str, seed: int | None = None) -> tuple[list[Any], bool]:
     rng = np.random.default_rng()
-    a, b = (rng.standard_normal((128, 384)).astype(ml_dtypes.bfloat16) for _ in range(2))
-    c = np.zeros((128, 128), np.float32)
-    maps = [tensor_map(each, (128, 64), swizzle=128) for each in (a, b)]
-    size, rounds = np.uint32(128), np.uint32(2)
+    a, b = (rng.standard_normal((rows, 2 * STAGES * 64)).astype(ml_dtypes.bfloat16) for rows in (128, COLUMNS))
+    c = np.zeros((128, COLUMNS), np.float32)
+    maps = [tensor_map(each, (len(each), 64), swizzle=128) for each in (a, b)]
     kernel = ptxdsl.load(text)["matmul"].configure(
-        (1, 1), 288, shared=3 * 2 * 128 * 64 * 2, backend="emulator", sanitize=("race", "init"), seed=seed
+        (1, 1), 288, shared=STAGES * STAGE, backend="emulator", sanitize=("race", "init"), seed=seed
     )
-    with collect() as found:
-        kernel(*maps, c, size, size, size, rounds)
+    with collect() as found, suppress(DeadlockError):
+        kernel(*maps, c, *map(np.uint32, (128, COLUMNS, COLUMNS, 2)))
     return found, bool(np.allclose(c, a.astype(np.float32) @ b.astype(np.float32).T, atol=1e-2))
 
 
-@pytest.mark.parametrize("seed", [None, 0, 1])
+@pytest.mark.parametrize("seed", [None, 0])
 def test_the_right_one(seed: int | None) -> None:
     found, right = launch("\n".join(LINES), seed)
     assert [str(finding) for finding in found] == []
@@ -62,6 +64,8 @@ def test_the_right_one(seed: int | None) -> None:
 
 _READ_EARLY = r"wgmma of dynamic_shared\[\d+\], whose copy by thread \(256, 0, 0\) is not known to be complete"
 _OVERWRITTEN = r"race on dynamic_shared\[\d+\] in shared memory: bulk copy by thread \(256, 0, 0\) and wgmma by thread"
+
+_TWICE = "bulk copy by thread .* and bulk copy by"
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -72,9 +76,9 @@ _OVERWRITTEN = r"race on dynamic_shared\[\d+\] in shared memory: bulk copy by th
     (_with("wgmma.fence", "wgmma.*", "", 0), "wgmma by warp 0 with no `wgmma.fence` before it"),
     (_with("try_wait.*, .mine", "mbarrier.*(%p[0-9]+),.*", r"setp.eq.u32 \1, 0, 0;"), _READ_EARLY),
     (_with("try_wait.*, .mine", r"\[pipe\]", "[pipe+8]"), _READ_EARLY),
-    (_with("expect_tx", "32768", "16384"), _READ_EARLY),
-    (_with("cp.async.bulk", r"dynamic_shared\+49152", "dynamic_shared", 1), "bulk copy by thread .* and bulk copy by"),
-    (_with("cp.async.bulk", r"dynamic_shared\+16384", "dynamic_shared", 2), "bulk copy by thread .* and bulk copy by"),
+    (_with("expect_tx", str(STAGE), str(128 * 64 * 2)), _READ_EARLY),
+    (_with("cp.async.bulk", r"dynamic_shared\+49152", "dynamic_shared", 1), _TWICE),
+    (_with("cp.async.bulk", r"dynamic_shared\+16384", "dynamic_shared", 2), _TWICE),
     (_with(r"bar.sync 0", "bar.*", ""), "mbarrier operation by thread .* and mbarrier operation by thread"),
 ], ids=range(12))
 def test_wrong_ones(text: str, message: str) -> None:
@@ -86,5 +90,6 @@ def test_wrong_ones(text: str, message: str) -> None:
 
 def test_a_stage_that_is_not_waited_for() -> None:
     """What is overwritten is told beside the deadlock that follows."""
-    with pytest.raises(DeadlockError):
-        launch(_with("try_wait.*, .producer", "mbarrier.*(%p[0-9]+),.*", r"setp.eq.u32 \1, 0, 0;", None))
+    found, right = launch(_with("try_wait.*, .producer", "mbarrier.*(%p[0-9]+),.*", r"setp.eq.u32 \1, 0, 0;", None))
+    assert not right
+    assert any(re.search(_TWICE, finding.message) for finding in found), [finding.message for finding in found]
