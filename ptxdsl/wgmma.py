@@ -90,6 +90,29 @@ def multiply(
 
     One instruction for 64 rows and 32 bytes of k; it ends at ``wait``. ``negate_a`` and ``negate_b``: of floats, the
     product with the sign changed.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Array, dynamic_shared, f16, f32, ptx, ptx_kernel, tiles, tma, wgmma
+    >>> @ptx_kernel
+    ... def product(a: Array[f16, 2], b: Array[f16, 2], c: Array[f32, 2]):
+    ...     left = tiles.Tile(dynamic_shared(f16, align=1024), 64, 64)
+    ...     right = tiles.Tile(dynamic_shared(f16, offset=left.nbytes), 64, 64)
+    ...     tiles.copy(left, a, 0, 0, threads=128)
+    ...     tiles.copy(right, b, 0, 0, threads=128)
+    ...     ptx.cp.async_.wait_all()
+    ...     tma.fence()
+    ...     ptx.bar.sync(0)
+    ...     sums = wgmma.zeros(64, 64)
+    ...     wgmma.fence()
+    ...     wgmma.multiply(sums, left, right)
+    ...     wgmma.commit()
+    ...     wgmma.wait(0)
+    ...     sums.store(c)
+    >>> a, b = np.eye(64, 64, 3, np.float16), np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    >>> c = np.zeros((64, 64), np.float32)
+    >>> product.configure(1, 128, shared=16384, backend="emulator")(a, b, c)
+    >>> bool((c[:61] == b[3:]).all())
+    True
     """
     if not isinstance(sums, Accumulator):
         raise located(PtxTypeError, f"sums are {described(sums)}", "`sums = wgmma.zeros(64, 128)`")

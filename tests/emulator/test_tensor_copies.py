@@ -193,16 +193,19 @@ class TestFaults:
     """Each is an error before anything is copied, with what came and what was wanted."""
 
     @staticmethod
-    def error(instruction: str, map_: Any, start: list[int], text: str = "", *more: Any) -> str:
+    def error(instruction: str, map_: Any, start: list[int], text: str = "", *more: Any, hint: str = "") -> str:
         text = text or copy_kernel(instruction, 512, len(start), target="sm_100a")
         arguments = np.zeros(512, np.uint8), np.array(start, np.int32)
         with pytest.raises(ptxdsl.MemoryFault) as raised:
             ptxdsl.load(text)["k"].configure(1, 1, backend="emulator")(map_, *arguments, *more)
+        assert hint in (raised.value.hint or "")
         return raised.value.message.replace("`" + instruction + "`", "it")
 
     def test_of_another_rank(self) -> None:
         map_ = tensor_map(np.zeros((4, 8), np.float32), (1, 8))
-        assert self.error(_LOAD.format(3), map_, [0, 0, 0]) == "it by a tensor map of 2 dimensions; it wants 3"
+        hint = "an array of 3 dimensions; or, for this one, 2 coordinates, and `.2d` in the instruction"
+        message = self.error(_LOAD.format(3), map_, [0, 0, 0], hint=hint)
+        assert message == "it by a tensor map of 2 dimensions; it wants 3"
 
     def test_what_is_no_map(self) -> None:
         assert self.error(_LOAD.format(2), bytes(128), [0, 0]) == "it by what is no tensor map"

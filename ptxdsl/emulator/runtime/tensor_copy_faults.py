@@ -36,10 +36,15 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
         return "what is no tensor map", "make it with `ptxdsl.tensor_map(array, box)`"
     if (mode == PIXELS) != (op.shape in PIXEL_SHAPES):
         kinds = "boxes", "pixels"
-        return f"a tensor map of {kinds[mode == PIXELS]}; it wants one of {kinds[mode != PIXELS]}", None
+        return f"a tensor map of {kinds[mode == PIXELS]}; it wants one of {kinds[mode != PIXELS]}", (
+            "`ptxdsl.tensor_map` with `corners` makes one of pixels, which `im2col` copies; without, one of boxes"
+        )
     wanted = 2 if op.shape == "rows" else len(op.coordinates) - op.offsets
     if rank != wanted:
-        return f"a tensor map of {rank} dimensions; it wants {wanted}", None
+        hint = f"an array of {wanted} dimensions"
+        if op.shape != "rows":
+            hint += f"; or, for this one, {rank} coordinates, and `.{rank}d` in the instruction"
+        return f"a tensor map of {rank} dimensions; it wants {wanted}", hint
     if fields["interleave_layout"][0]:
         width = INTERLEAVES[fields["interleave_layout"][0] & 1]
         return f"a tensor map of interleaved layout, in slices of {width or 32} bytes; the emulator has none", None
