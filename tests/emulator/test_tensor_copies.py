@@ -40,7 +40,8 @@ class _Case:
         aligned[start : start + whole.nbytes] = whole.view(np.uint8)
         memory = aligned[start : start + whole.nbytes].view(dtype)
         self.array = memory.reshape(*shape[:-1], pitch)[..., : shape[-1]]
-        self.start = [int(rng.integers(-b - 1, s + 2)) for b, s in zip(self.box, shape)]
+        beyond = int(rng.integers(2))  # else the box lies, or at least begins, inside
+        self.start = [int(rng.integers(-b - 1, s + 2)) * beyond for b, s in zip(self.box, shape)]
         self.rows = rows_of(shape, self.box, self.steps, self.start)
         self.nbytes = len(self.rows) * self.box[-1] * size
 

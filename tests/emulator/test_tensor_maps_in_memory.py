@@ -194,13 +194,16 @@ _STORED = "global.shared::cta.tile.bulk_group"
 
 
 def _override(direction: str, shape: bool, count: int, nbytes: int) -> str:
-    """A copy by a map with the address ``%other``, and perhaps 5 rows of 24 elements, 112 bytes apart."""
+    """A copy by a map with the address ``%other``, and perhaps 5 rows of 24 elements, 112 bytes apart.
+
+    Of an extent the low 8 bits count.
+    """
     changes = "%map, %other, {%w, %h}, {%s}, %u" if shape else "%map, %other"
     text = copy_kernel(_OVERRIDE.format(direction, ".override::global_dim_stride" * shape), nbytes, count, "9.4",
                        "sm_107a")
     text = text.replace("[%map,", f"[{changes},").replace(".param .u64 data,", ".param .u64 data, .param .u64 other,")
     return text.replace("mov.b64 %map, m;", """.reg .b64 %other; .reg .b16 %w, %h, %u; .reg .b32 %s;
-    ld.param.u64 %other, [other]; mov.b16 %w, 24; mov.b16 %h, 5; mov.b16 %u, 0; mov.b32 %s, 7;
+    ld.param.u64 %other, [other]; mov.b16 %w, 0x318; mov.b16 %h, 5; mov.b16 %u, 0; mov.b32 %s, 7;
     mov.b64 %map, m;""")
 
 
