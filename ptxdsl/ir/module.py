@@ -136,7 +136,8 @@ Operand = Union[Register, Immediate, Symbol, SpecialRegister, LabelRef, Not, Sel
 class Instruction(LazyRepr):
     """One instruction: the form of the table it is, its operands in the form's order, its guard and its origin.
 
-    ``loc`` is the Python line, ``line`` the line of the PTX text it was parsed from (0 if it was not).
+    ``loc`` is the Python line, ``line`` the line of the PTX text it was parsed from (0 if it was not). Where it is
+    part of another one, in one of several blocks, ``original`` is that, which errors show.
     """
 
     form: Form
@@ -144,6 +145,7 @@ class Instruction(LazyRepr):
     guard: Register | Not | None = None
     loc: Loc | None = None
     line: int = field(default=0, compare=False)
+    original: Instruction | None = field(default=None, compare=False)
 
     def operand(self, name: str) -> Any:
         """The operand of this name in the instruction table; None where the instruction has none."""

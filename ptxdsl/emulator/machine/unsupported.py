@@ -21,5 +21,6 @@ def unsupported(statement: Any, what: str) -> EmulationError:
 
 
 def render(statement: Any) -> str:
-    """A statement as PTX text, for messages."""
+    """A statement as PTX text, for messages: the one in the kernel of which it is a part."""
+    statement = getattr(statement, "original", None) or statement
     return "" if statement is None else instruction_text(statement)

@@ -195,7 +195,7 @@ class AsyncCopies(Expander):
                 self.emit("add.u32", owner, parity, rank & ~1)
             dest, word = self._in_block(self.operand("d"), rank, "dest"), self._in_block(mbar, owner, "mbar")
             moved = [dest if n == 0 else word if operand is mbar else operand for n, operand in enumerate(operands)]
-            self.emit(mnemonic, *moved, guard=chosen)
+            self._part(mnemonic, *moved, guard=chosen)
 
     def _in_register(self, base: Any) -> Register:
         if isinstance(base, Register):
@@ -221,7 +221,7 @@ class AsyncCopies(Expander):
         mnemonic, mbar = f"mbarrier.arrive.release.cluster{self.copied()}.b64", self.operand("mbar")
         for rank, chosen in self._blocks(self.operand("mask")):
             place = self._in_block(mbar, rank, "mbar", self.copied())
-            self.emit(self._without_multicast(), place, guard=chosen)
+            self._part(self._without_multicast(), place, guard=chosen)
             self.emit(mnemonic, Sink(), place, guard=chosen)
             self._of_commit()
 
@@ -233,7 +233,14 @@ class AsyncCopies(Expander):
         others = [operand for operand in self.operands if operand is not mask]
         for rank, chosen in self._blocks(mask):
             place = self._in_block(self.operand("a"), rank, "mbar")
-            self.emit(mnemonic, *[place if isinstance(o, Address) else o for o in others], guard=chosen)
+            self._part(mnemonic, *[place if isinstance(o, Address) else o for o in others], guard=chosen)
+
+    def _part(self, mnemonic: str, *operands: Operand, guard: Register) -> None:
+        """The same instruction in one of the blocks."""
+        self.emit(mnemonic, *operands, guard=guard)
+        part = self.body[-1]
+        assert isinstance(part, Instruction) and isinstance(self.statement, Instruction)
+        part.original = self.statement
 
     def _without_multicast(self) -> str:
         tokens = [token for token in self.form.tokens if not token.startswith(MULTICAST)]

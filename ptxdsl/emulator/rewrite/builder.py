@@ -74,8 +74,6 @@ def instruction(mnemonic: str, *operands: Source, guard: Guard = None) -> Instru
 class WholeWarp(Instruction):
     """A ``bar.warp.sync`` that all 32 lanes must reach, before what stands for ``original``."""
 
-    original: Instruction | None = None
-
 
 class CommitArrival(Instruction):
     """The arrival at an mbarrier of what ``tcgen05.commit`` tracks."""

@@ -133,6 +133,9 @@ def test_the_wrong_block_of_a_cluster(name: str) -> None:
     with pytest.raises(MemoryFault) as caught:
         run(module(copy), 2, 32, 2, x=np.zeros(64, np.uint8), out=np.zeros(64, np.uint8), n=np.uint32(0))
     assert caught.value.message == message
+    assert "%async" not in str(caught.value)
+    assert caught.value.instruction is not None
+    assert caught.value.instruction.rstrip(";") == "@%p0" + copy.split("@%p0")[1].rstrip(";")
 
 
 def test_bytes_that_nobody_copies() -> None:
