@@ -333,7 +333,7 @@ def copy(tile: Tile, source: Any, row: Any, column: Any, *, threads: int, thread
     rows, columns = tile.shape
     per_row = columns * size // _PIECE
     count = _extent("threads", threads)
-    if columns * size % _PIECE or rows * per_row % count or (count % per_row and per_row % count):
+    if columns * size % _PIECE or rows * per_row % count:
         raise located(
             PtxTypeError, f"{rows} rows of {columns * size} bytes copied by {count} threads, 16 bytes at a time",
             "as many threads, or a part of them, as it has pieces of 16 bytes",
@@ -342,10 +342,14 @@ def copy(tile: Tile, source: Any, row: Any, column: Any, *, threads: int, thread
     if thread is None:
         needs_flat_block("tiles.copy")
     mine = ptx.tid.x if thread is None else thread
+    # Whether a thread goes on in the same row or at the same place of another, which takes no division each time.
+    same = count % per_row == 0 or per_row % count == 0
     first, piece = (mine // per_row, mine % per_row) if per_row > 1 else (mine, 0)
     for number in range(rows * per_row // count):
         down, along = divmod(number * count, per_row)
         y, at = _plus(first, down), _plus(piece, along)
+        if number and not same:
+            y, at = (mine + number * count) // per_row, (mine + number * count) % per_row
         x = _plus(column, at * each)
         i = _plus(row, y)
         left = select(x < view.shape[1], minimum((view.shape[1] - x) * size, _PIECE), 0)

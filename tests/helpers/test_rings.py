@@ -131,6 +131,26 @@ def test_rings_of_copies(rng: Rng, swizzle: int) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("rows", "columns", "swizzle"), [(48, 80, 16), (16, 24, 0), (32, 96, 64)])
+def test_rows_that_threads_do_not_divide(rng: Rng, rows: int, columns: int, swizzle: int) -> None:
+    """Copies by cp.async where a thread comes to another place of another row each time."""
+    @ptx_kernel
+    def kernel(a: Array[f16, 2], x: Array[f16, 2]):
+        tile = tiles.Tile(dynamic_shared(f16, align=1024), rows, columns, swizzle)
+        tiles.copy(tile, a, 1, 8, threads=16)
+        ptx.cp.async_.wait_all()
+        ptx.bar.warp.sync(0xFFFF)
+        with loop(ptx.tid.x, rows * columns, 16) as i:
+            x[i // columns, i % columns] = tile.at(i // columns, i % columns)[0]
+
+    a = rng.integers(1, 99, (rows - 2, columns)).astype(np.float16)
+    x = np.ones((rows, columns), np.float16)
+    _run(kernel, 1, 16, a, x, shared=rows * columns * 2)
+    expected = np.zeros((rows, columns), np.float16)
+    expected[: rows - 3, : columns - 8] = a[1:, 8:]
+    np.testing.assert_array_equal(x, expected)
+
+
 # Tensor copies
 
 
