@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tensor_memory_programs import MEET, complete, fill, kernel, launched, registers
+from tensor_products import matrix_word
 
 from ptxdsl import EmulationError, MemoryFault
 
@@ -127,10 +128,6 @@ def address(start: int, leading: int, stride: int, mode: int, row: int, at: int)
     return place
 
 
-def descriptor(start: int, leading: int, stride: int, mode: int) -> int:
-    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | 1 << 46 | mode << 61
-
-
 def goes_to(shape: str, row: int) -> list[int]:
     """The lanes of a row, by the pictures of CUTLASS."""
     if shape == "4x256b":
@@ -183,7 +180,7 @@ def test_copies(shape: str, mode: int, rng: Rng) -> None:
     nbytes = 32768
     source = rng.integers(0, 256, nbytes, np.uint8)
     lane, column = int(rng.integers(0, 32)) if shape == "4x256b" else 0, int(rng.integers(0, 57))
-    word = descriptor(_START + step, leading, stride, mode)
+    word = matrix_word(_START + step, leading, stride, mode)
     body = fill(64, 64) + copied(nbytes // 4, 128 * 64) + f"""
     mov.b64 %desc, {word};
     """ + complete(f"@%first tcgen05.cp.cta_group::1.{shape}{form} [%base+{lane << 16 | column}], %desc;") + read(64)
@@ -204,7 +201,7 @@ def test_copies(shape: str, mode: int, rng: Rng) -> None:
 def test_each_block_of_a_pair_copies_its_own_rows(rng: Rng) -> None:
     body = "mov.u32 %rank, %cluster_ctarank; mul.wide.u32 %at, %rank, 512; add.u64 %source, %source, %at;"
     body += copied(128) + f"""
-    mov.b64 %desc, {descriptor(_START, 16, 128, 0)};
+    mov.b64 %desc, {matrix_word(_START, 16, 128, 0)};
     setp.eq.and.u32 %q, %rank, 0, %first;
     """ + complete("@%q tcgen05.cp.cta_group::2.32x128b.warpx4 [%base+4], %desc;", 2, "%q")
     body += "add.u32 %base, %base, 4;" + read(4) + "sub.u32 %base, %base, 4;" + MEET
@@ -214,15 +211,15 @@ def test_each_block_of_a_pair_copies_its_own_rows(rng: Rng) -> None:
 
 
 @pytest.mark.parametrize(("word", "why"), [
-    (descriptor(0x400, 16, 128, 0) ^ 1 << 46, "bits 46-48 are 0, and must be 1"),
-    (descriptor(0x400, 16, 128, 3), "bits 61-63, the swizzle, are 3; there are 0, 1, 2, 4 and 6"),
-    (descriptor(0x400, 16, 128, 2) | 1 << 49, "its base offset is 1; the emulator takes 0 only"),
-    (descriptor(0x400, 16, 128, 0) | 1 << 52,
+    (matrix_word(0x400, 16, 128, 0) ^ 1 << 46, "bits 46-48 are 0, and must be 1"),
+    (matrix_word(0x400, 16, 128, 3), "bits 61-63, the swizzle, are 3; there are 0, 1, 2, 4 and 6"),
+    (matrix_word(0x400, 16, 128, 2) | 1 << 49, "its base offset is 1; the emulator takes 0 only"),
+    (matrix_word(0x400, 16, 128, 0) | 1 << 52,
      "bit 52 is set: its leading dimension would be an address, which only rows of 48 bytes have"),
-    (descriptor(0x400 + 112, 16, 1024, 2), "a line of 32 bytes begins at byte 112 of a row of 128 bytes"),
-    (descriptor(0x400, 16, 0x2000, 2),
+    (matrix_word(0x400 + 112, 16, 1024, 2), "a line of 32 bytes begins at byte 112 of a row of 128 bytes"),
+    (matrix_word(0x400, 16, 0x2000, 2),
      "128 rows of 32 bytes from 0x400 on, leading 0x10, stride 0x2000, @"),
-    (descriptor(0, 16, 1024, 2),
+    (matrix_word(0, 16, 1024, 2),
      "128 rows of 32 bytes from 0x0 on, leading 0x10, stride 0x400, @"),
 ])
 def test_descriptors_that_are_none(word: int, why: str) -> None:
@@ -233,7 +230,7 @@ def test_descriptors_that_are_none(word: int, why: str) -> None:
 
 
 def test_copies_to_lanes_that_are_wrong() -> None:
-    body = f"mov.b64 %desc, {descriptor(0x400, 16, 128, 0)};\n"
+    body = f"mov.b64 %desc, {matrix_word(0x400, 16, 128, 0)};\n"
     body += f"@%first tcgen05.cp.cta_group::1.{{}} [%base+{32 << 16}], %desc;"
     assert refused(MemoryFault, body.format("128x128b")) == (
         "`tcgen05.cp.cta_group::1.128x128b` at lane 32 of tensor memory: a copy of this shape begins at lane 0"

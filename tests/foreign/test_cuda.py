@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_units import bf16, random_array, unit, wide
+from foreign_units import bf16, f16, f32, random_array, tiles, unit, wide
 
 from ptxdsl import tensor_map
 
 Rng = np.random.Generator
 Case = tuple[Any, int, dict[str, Any], list[Any], Any, Any, float]
 """Grid, block, options, arguments, what is found, what is right, what it may be off by."""
-f16, f32 = np.float16, np.float32
 pytestmark = pytest.mark.usefixtures("emulated")
-
-
-def tiles(extent: int, tile: int) -> int:
-    return -(-extent // tile)
 
 
 def multicast_matmul(rng: Rng) -> Case:

@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_units import Unit, bf16, e4m3, random_array, unit, wide
+from foreign_units import Unit, bf16, e4m3, f16, f32, moved_rows, random_array, tiles, unit, wide
 
 Rng = np.random.Generator
 Case = tuple[Any, list[Any], Any, Any]
 """Grid, arguments, what is found, what is right."""
-f16, f32 = np.float16, np.float32
 pytestmark = pytest.mark.usefixtures("emulated")
-
-
-def tiles(extent: int, tile: int) -> int:
-    return -(-extent // tile)
 
 
 def doubled(_: Unit, rng: Rng) -> Case:
@@ -62,11 +57,7 @@ def cancelled(_: Unit, rng: Rng) -> Case:
 
 
 def rows(of: Unit, rng: Rng) -> Case:
-    x = random_array(rng, (100, 192), f16)
-    out, at = np.zeros_like(x), rng.permutation(100)[:64].astype(np.int32)
-    right = np.zeros(x.shape)
-    right[at] = 2 * wide(x)[at]
-    return (2, 3), [*of.box(0, x), at, *of.box(1, out)], out, right
+    return (2, 3), *moved_rows(of, rng)
 
 
 CASES: dict[str, tuple[Any, float]] = {

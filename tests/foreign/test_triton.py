@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreign_units import FOLDER, Unit, bf16, e4m3, e5m2, random_array, unit, wide
+from foreign_units import FOLDER, Unit, bf16, e4m3, e5m2, f16, f32, moved_rows, random_array, tiles, unit, wide
 
 import ptxdsl
 from ptxdsl.launch.arrays import view
@@ -15,12 +15,7 @@ from ptxdsl.launch.arrays import view
 Rng = np.random.Generator
 Case = tuple[Any, list[Any], list[tuple[Any, Any]]]
 """Grid, arguments, and what is found where, with what is right."""
-f16, f32 = np.float16, np.float32
 pytestmark = pytest.mark.usefixtures("emulated")
-
-
-def tiles(extent: int, tile: int) -> int:
-    return -(-extent // tile)
 
 
 def whole(rng: Rng, most: int, of: int) -> int:
@@ -163,11 +158,8 @@ def scaled(of_a: Any, of_b: Any, scales: Any, vector: int, BN: int) -> Callable[
 
 
 def rows(of: Unit, rng: Rng) -> Case:
-    x = random_array(rng, (100, 192), f16)
-    out, at = np.zeros_like(x), rng.permutation(100)[:64].astype(np.int32)
-    right = np.zeros(x.shape)
-    right[at] = 2 * wide(x)[at]
-    return 2, [*of.box(0, x), at, *of.box(1, out), 192], [(out, right)]
+    arguments, out, right = moved_rows(of, rng)
+    return 2, [*arguments, 192], [(out, right)]
 
 
 def softmax(_: Unit, rng: Rng) -> Case:

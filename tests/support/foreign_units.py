@@ -17,9 +17,13 @@ import numpy as np
 import ptxdsl
 from ptxdsl import tensor_map
 
-__all__ = ["FOLDER", "Unit", "bf16", "e4m3", "e5m2", "keep", "random_array", "unit", "wide"]
+__all__ = [
+    "FOLDER", "Unit", "bf16", "e4m3", "e5m2", "f16", "f32", "keep", "moved_rows", "random_array", "tiles", "unit",
+    "wide",
+]
 
 FOLDER = Path(__file__).parent.parent / "foreign"
+f16, f32 = np.float16, np.float32
 bf16, e4m3, e5m2 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 Array = np.ndarray[Any, Any]
 
@@ -74,3 +78,16 @@ def random_array(rng: np.random.Generator, shape: tuple[int, ...], kind: Any) ->
 
 def wide(array: Array) -> Array:
     return array.astype(np.float64)
+
+
+def tiles(extent: int, tile: int) -> int:
+    return -(-extent // tile)
+
+
+def moved_rows(of: Unit, rng: np.random.Generator) -> tuple[list[Any], Array, Array]:
+    """For a kernel that gathers rows, doubles them and scatters them: arguments, the result, and what is right."""
+    x = random_array(rng, (100, 192), f16)
+    out, at = np.zeros_like(x), rng.permutation(100)[:64].astype(np.int32)
+    right = np.zeros(x.shape)
+    right[at] = 2 * wide(x)[at]
+    return [*of.box(0, x), at, *of.box(1, out)], out, right

@@ -10,8 +10,8 @@ import numpy as np
 import ptxdsl
 
 __all__ = [
-    "BITS", "FLOATS", "LANES", "codes", "drawn", "kernel_text", "metadata", "packed", "places", "registers", "run_mma",
-    "sizes_of", "sparse", "unpacked", "words_of_scales",
+    "BITS", "FLOATS", "LANES", "check_product", "codes", "drawn", "kernel_text", "metadata", "packed", "places",
+    "registers", "run_mma", "sizes_of", "sparse", "unpacked", "words_of_scales",
 ]
 
 Rng = np.random.Generator
@@ -190,3 +190,12 @@ def run_mma(
     out = np.zeros((LANES, d or c.shape[1]), c.dtype)
     module["k"].configure(1, 32, backend="emulator", **options)(a, b, c, *extra, out)
     return out
+
+
+def check_product(launch: Any, rng: np.random.Generator, m: int, n: int, k: int, **options: Any) -> None:
+    """``launch(a, b, c, **options)`` makes ``c = a @ b.T`` of bf16, with sums in f32."""
+    a, b = (rng.standard_normal((rows, -(-k // 8) * 8)).astype(ml_dtypes.bfloat16)[:, :k] for rows in (m, n))
+    c = np.full((m, n), np.nan, np.float32)
+    launch(a, b, c, **options)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    assert (abs(c - x @ y.T) <= (k + 192) * 2.0**-24 * (abs(x) @ abs(y).T)).all()
