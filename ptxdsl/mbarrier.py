@@ -65,7 +65,7 @@ def init(bars: Any, arrivals: int) -> None:
 
     Of one thread, before all use; the others see it after a ``fence`` of that thread and a barrier. See ``start``.
     """
-    bars = _bar(bars)
+    bars = checked(bars)
     known = known_integer(arrivals)
     if known is None or not 1 <= known <= _MOST:
         raise located(
@@ -91,7 +91,7 @@ def arrive(bar: Any, count: int | None = None, *, expect_tx: Any = None, rank: A
     With ``expect_tx`` the phase also waits for so many bytes of asynchronous copies. ``rank`` arrives at the mbarrier
     in the same place of another block of the cluster. ``pred`` guards it.
     """
-    bar = _bar(bar)
+    bar = checked(bar)
     if count is not None and expect_tx is not None:
         raise located(
             PtxTypeError, "an arrival that expects bytes counts one",
@@ -109,12 +109,12 @@ def arrive(bar: Any, count: int | None = None, *, expect_tx: Any = None, rank: A
 
 def expect_tx(bar: Any, nbytes: Any, *, pred: Any = None) -> None:
     """Have the current phase wait for so many bytes more, without an arrival."""
-    ptx.mbarrier.expect_tx.relaxed.cta.shared.b64(_bar(bar), _bytes(nbytes), pred=pred)
+    ptx.mbarrier.expect_tx.relaxed.cta.shared.b64(checked(bar), _bytes(nbytes), pred=pred)
 
 
 def test(bar: Any, parity: Any) -> Any:
     """Whether the phase of a parity has ended: a predicate, at once."""
-    return ptx.mbarrier.test_wait.parity.shared.b64(_bar(bar), _parity(parity))
+    return ptx.mbarrier.test_wait.parity.shared.b64(checked(bar), _parity(parity))
 
 
 def wait(bar: Any, parity: Any, *, cluster: bool = False) -> None:
@@ -122,7 +122,7 @@ def wait(bar: Any, parity: Any, *, cluster: bool = False) -> None:
 
     What its arrivals released and its copies wrote is then seen; with ``cluster``, that of other blocks' threads too.
     """
-    bar, parity = _bar(bar), _parity(parity)
+    bar, parity = checked(bar), _parity(parity)
     name = "mbarrier.try_wait.parity" if _has("mbarrier.try_wait.parity.shared.b64") else "mbarrier.test_wait.parity"
     ask = ptx[f"{name}.acquire.cluster.shared::cta.b64" if cluster else f"{name}.shared.b64"]
     with loop():
@@ -131,7 +131,7 @@ def wait(bar: Any, parity: Any, *, cluster: bool = False) -> None:
 
 def invalidate(bars: Any) -> None:
     """End one mbarrier, or each of an array, so that its memory may be used for something else. Of one thread."""
-    bars = _bar(bars)
+    bars = checked(bars)
     for number in range(getattr(bars, "shape", (1,))[0]):
         ptx.mbarrier.inval.shared.b64(bars + number)
 
@@ -142,11 +142,10 @@ def _has(mnemonic: str) -> bool:
     return arch == "auto" or bool(supports(mnemonic, arch))
 
 
-def _bar(bar: Any) -> Any:
+def checked(bar: Any, hint: str = "`bars = mbarrier.declare(stages)`, and `bars + stage`") -> Any:
+    """What is said to be an mbarrier, where it can be one."""
     if not isinstance(bar, Pointer) or bar.space != "shared" or bar.dtype.bits != 64:
-        raise located(
-            PtxTypeError, f"{described(bar)} is no mbarrier", "`bars = mbarrier.declare(stages)`, and `bars + stage`"
-        )
+        raise located(PtxTypeError, f"{described(bar)} is no mbarrier", hint)
     return bar
 
 

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import cluster
+from . import cluster, mbarrier
 from .errors import PtxTypeError
 from .isa.instruction_descriptors import InvalidDescriptor, Product, Variant, decode, encode
 from .isa.matrix_descriptors import SWIZZLES, tensor_descriptor
 from .isa.tensor_layouts import accumulator as layout_of
-from .language import Pointer, Value, ptx, reg, shared, when
+from .language import Value, ptx, reg, shared, when
 from .language.block_needs import needs_flat_block
 from .language.errors import described, located
 from .language.values.literals import known_integer
@@ -430,10 +430,7 @@ def commit(bar: Any, *, pair: bool = False, multicast: Any = None) -> None:
     Then what they read may be written again, and their sums be read behind ``fence_after``. With ``multicast``, a mask
     of ranks, the mbarriers in the same place of these blocks of the cluster count; ``pair`` for products of two blocks.
     """
-    if not isinstance(bar, Pointer) or bar.space != "shared" or bar.dtype.bits != 64:
-        raise located(
-            PtxTypeError, f"{described(bar)} is no mbarrier", "`bar = mbarrier.declare()`, or the `empty` of a stage"
-        )
+    mbarrier.checked(bar, "`bar = mbarrier.declare()`, or the `empty` of a stage")
     name = f"tcgen05.commit.cta_group::{1 + pair}.mbarrier::arrive::one.shared::cluster"
     if multicast is None:
         ptx[f"{name}.b64"](bar)

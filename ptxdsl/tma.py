@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from . import mbarrier
 from .cluster import half
 from .errors import PtxTypeError
 from .language import Pointer, Value, ptx
@@ -98,7 +99,8 @@ def _load(
     dimensions: str, mode: str, place: Any, source: Any, coordinates: Any, bar: Any, more: tuple[Any, ...],
     multicast: Any, pair: bool,
 ) -> None:
-    operands = [place, (_map(source), coordinates), _signal(bar), *more]
+    signal = mbarrier.checked(bar, "`bar = mbarrier.declare()`, or the `full` of a stage")
+    operands = [place, (_map(source), coordinates), signal, *more]
     name = f"cp.async.bulk.tensor.{dimensions}.shared::cluster.global.{mode}{_DONE}"
     if multicast is not None:
         name += ".multicast::cluster"
@@ -242,11 +244,3 @@ def _rows(rows: Sequence[Any], column: Any) -> tuple[Any, ...]:
         got = f"{len(rows)} rows" if isinstance(rows, (tuple, list)) else described(rows)
         raise located(PtxTypeError, f"a copy of {got}; it is of four", "`tma.gather(to, a, (i, j, k, l), column, bar)`")
     return _coordinate(column), *map(_coordinate, rows)
-
-
-def _signal(bar: Any) -> Any:
-    if not isinstance(bar, Pointer) or bar.space != "shared" or bar.dtype.bits != 64:
-        raise located(
-            PtxTypeError, f"{described(bar)} is no mbarrier", "`bar = mbarrier.declare()`, or the `full` of a stage"
-        )
-    return bar
