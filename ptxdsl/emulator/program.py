@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .analysis.divergence import Shape3
     from .machine.texture_pool import ModuleReference
     from .rewrite.index_checks import Annotations
-    from .sanitizer.instrumentation import Checks
+    from .sanitizer.needs import Checks
 
 __all__ = ["Program", "load"]
 

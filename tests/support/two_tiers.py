@@ -11,7 +11,7 @@ from emulator_harness import argument
 from ptxdsl import EmulationError
 from ptxdsl.emulator.jit.compilation import compile_block_function
 from ptxdsl.emulator.program import Program
-from ptxdsl.emulator.sanitizer.instrumentation import Checks
+from ptxdsl.emulator.sanitizer.needs import Checks
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
 

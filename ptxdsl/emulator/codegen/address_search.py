@@ -9,9 +9,8 @@ from llvmlite import ir
 from ..instructions.addresses import AccessFlags
 from ..instructions.bulk_copies import ALIGNMENT
 from ..machine.heap import Heap
-from ..machine.layout import (
-    LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Cluster, Entry, Fault, Status, Warp,
-)
+from ..machine.layout import LANES, LOCAL_START, SINK_BYTES, SPACE_BITS, Block, Cluster, Entry, Warp
+from ..machine.status import Fault, Status
 from .handler import Handler, byte, i1, i32, i64, lanes_of, pointer
 from .access import RESOLVE
 

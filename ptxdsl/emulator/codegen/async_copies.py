@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..instructions.async_copies import CopyArrival, CopyLater, MakeArrival, MakeCopy, StoreLater
-from ..machine.layout import LANES, Fault, Mbarrier
+from ..machine.layout import LANES, Mbarrier
+from ..machine.status import Fault
 from ..machine.pending import COPIES, Kind, Pending
 from .atomics import element_at, spill
 from .bulk_copies import move_bytes

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 
-from ..machine.layout import Barrier, Block, Fault, Warp
+from ..machine.layout import Barrier, Block, Warp
+from ..machine.status import Fault
 from ..instructions.barriers import Barrier as BarrierOp
 from ..instructions.barriers import BarrierResult, Fence, RegisterCount
 from ..instructions.operand_classes import SINK, OperandClass

@@ -10,7 +10,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..instructions.bulk_copies import ALIGNMENT, BulkAddress, BulkMove, BulkTrim, GroupCommit, GroupWait, MakeBulk
-from ..machine.layout import LANES, Block, Cluster, Fault, Warp
+from ..machine.layout import LANES, Block, Cluster, Warp
+from ..machine.status import Fault
 from ..machine.pending import COPIES, READERS, Kind, Pending
 from .atomics import element_at, spill, update
 from .data import guard_mask, source

@@ -15,7 +15,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, Block, Cluster, ClusterBlock, ClusterRun, Entry, Launch, Status
+from ..machine.layout import LANES, Block, Cluster, ClusterBlock, ClusterRun, Entry, Launch
+from ..machine.status import Status
 from ..machine.shadow import EPOCH_SHIFT, WORD_SHIFT, Plane, Shadow
 from .handler import Handler, byte, i1, i32, i64, pointer
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..instructions.clusters import ClusterBarrier
-from ..machine.layout import Block, Cluster, ClusterBlock, Fault, Warp
+from ..machine.layout import Block, Cluster, ClusterBlock, Warp
+from ..machine.status import Fault
 from .handler import Handler, i32, i64, pointer
 from .control import await_lanes
 from .data import guard_mask

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..machine.layout import NEVER, PATIENCE, POLL_COST, SLICE, SLICE_COST, Block, Fault, Status, Warp
+from ..machine.layout import NEVER, PATIENCE, POLL_COST, SLICE, SLICE_COST, Block, Warp
+from ..machine.status import Fault, Status
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
 from .handler import Handler, i32, i64, lanes_of, pointer
 from .data import guard_mask, source

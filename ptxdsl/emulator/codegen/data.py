@@ -9,7 +9,8 @@ from llvmlite import ir
 
 from ...isa import OperandSpec, lookup
 from .. import semantics
-from ..machine.layout import Block, Fault, Launch, Status
+from ..machine.layout import Block, Launch
+from ..machine.status import Fault, Status
 from ..semantics.lanes import Lanes, integer_range
 from ..instructions.data import Compute, ReadClock, SpaceTest, WrapCheck
 from ..instructions.operand_classes import ABSENT, NEGATED, PREDICATE, SINK, OperandClass

@@ -16,7 +16,8 @@ from llvmlite import ir
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
 from ..semantics.lanes import Lanes
-from ..machine.layout import FULL, LANES, Block, Status, Warp
+from ..machine.layout import FULL, LANES, Block, Warp
+from ..machine.status import Status
 
 __all__ = ["HANDLER", "Handler", "byte", "i1", "i32", "i64", "lanes_of", "pointer", "undefined", "zeros"]
 

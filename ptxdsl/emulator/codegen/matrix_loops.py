@@ -14,7 +14,8 @@ from llvmlite import ir
 
 from ...isa.fragments import chunk_of, held, layout, metadata_place, scale_lanes
 from ..instructions.matrix import MatrixProduct
-from ..machine.layout import LANES, Fault
+from ..machine.layout import LANES
+from ..machine.status import Fault
 from ..semantics.formats import FORMATS, widen
 from ..semantics.lanes import Bits
 from .handler import Handler, i1, i32, i64, lanes_of, pointer

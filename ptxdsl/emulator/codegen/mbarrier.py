@@ -13,7 +13,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, Block, Fault, Mbarrier, Status, Warp
+from ..machine.layout import LANES, Block, Mbarrier, Warp
+from ..machine.status import Fault, Status
 from ..machine.pending import READERS, Kind, Pending
 from ..instructions.mbarrier import ArriveLater, MakeCommitted, MbarrierOperation
 from .atomics import array_of, element_at, place_at, spill

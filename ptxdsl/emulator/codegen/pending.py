@@ -7,7 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import SHARED_START, Block, Fault, Status, Warp
+from ..machine.layout import SHARED_START, Block, Warp
+from ..machine.status import Fault, Status
 from ..machine.pending import Kind, Pending
 from .handler import HANDLER, Handler, byte, i1, i32, i64, pointer
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Status, Warp
+from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Warp
+from ..machine.status import Status
 from ..instructions.scheduler import SchedulerFunction
 from .cluster_schedule import run_clusters
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer

@@ -14,7 +14,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import Block, Fault, TensorMemory
+from ..machine.layout import Block, TensorMemory
+from ..machine.status import Fault
 from .handler import Handler, byte, i1, i32, i64, pointer
 
 __all__ = ["COLUMN_BYTES", "TensorCells", "at_most", "issued", "split"]

@@ -10,7 +10,8 @@ from ...isa.tensor_maps import ELEMENTS, USED_BYTES
 from ...types import TYPES
 from ..instructions.bulk_copies import MakeBulk, reduction
 from ..instructions.tensor_copies import MakeTensor, TensorBox, TensorMove, TensorOverride
-from ..machine.layout import LANES, Block, Fault
+from ..machine.layout import LANES, Block
+from ..machine.status import Fault
 from ..machine.pending import COPIES, READERS, Kind, Pending
 from ..semantics.lanes import Bits
 from .atomics import element_at, place_at, spill, update

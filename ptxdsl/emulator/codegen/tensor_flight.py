@@ -22,7 +22,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import Block, Commit, Fault, TensorMemory, Warp
+from ..machine.layout import Block, Commit, TensorMemory, Warp
+from ..machine.status import Fault
 from .handler import Handler, i1, i32, i64, pointer
 from .pending import owner_block
 from .tensor_cells import TensorCells

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..instructions.tensor_memory import TensorAllocate, TensorDeallocate, TensorMemoryEnd, TensorRelinquish
-from ..machine.layout import LANES, Block, Fault, TensorMemory, Warp
+from ..machine.layout import LANES, Block, TensorMemory, Warp
+from ..machine.status import Fault
 from .access import Access
 from .atomics import element_at, spill
 from .control import wait_again

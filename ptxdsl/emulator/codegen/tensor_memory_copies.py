@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, CopyShape, TensorCommit, TensorCopy, TensorShift
-from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
+from ..machine.layout import LANES, SHARED_START, Block, TensorMemory
+from ..machine.status import Fault
 from ..machine.pending import Kind, Pending
 from .access import Access
 from .atomics import element_at, spill

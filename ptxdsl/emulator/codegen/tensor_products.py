@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from ..instructions.tensor_products import MakeTensorProduct, TensorProduct
-from ..machine.layout import LANES, SHARED_START, Block, Fault, TensorMemory
+from ..machine.layout import LANES, SHARED_START, Block, TensorMemory
+from ..machine.status import Fault
 from ..machine.pending import READERS, Kind, Pending
 from ..machine.product_plan import ProductPlan, ProductRequest
 from .atomics import element_at, place_at, spill

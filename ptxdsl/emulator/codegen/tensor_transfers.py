@@ -9,7 +9,8 @@ from llvmlite import ir
 from ...isa import lookup
 from .. import semantics
 from ..instructions.tensor_transfers import STEPS, Step, TensorCompression, TensorLoad, TensorStore, TensorWait
-from ..machine.layout import LANES, Fault, Warp
+from ..machine.layout import LANES, Warp
+from ..machine.status import Fault
 from ..semantics.lanes import Bits
 from ..semantics.sparse import rank_of_f32, two_of_four
 from .data import put, slots_of, source

@@ -9,7 +9,8 @@ from llvmlite import ir
 from ..instructions.undefined import (
     AbsorbUndefined, ClearUndefined, DemandDefined, SelectUndefined, ShuffleUndefined, SpreadUndefined,
 )
-from ..machine.layout import LANES, Fault, Warp
+from ..machine.layout import LANES, Warp
+from ..machine.status import Fault
 from .data import guard_mask, source
 from .handler import Handler, byte, i1, i32, lanes_of, zeros
 from .registry import emits

@@ -12,7 +12,8 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
-from ..machine.layout import LANES, Block, Fault, Warp
+from ..machine.layout import LANES, Block, Warp
+from ..machine.status import Fault
 from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
 from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros

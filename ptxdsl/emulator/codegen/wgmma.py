@@ -14,7 +14,8 @@ from ...isa.fragments import chunk_of, metadata_place
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
 from ..instructions.matrix_tiles import GROUP, elements_of
 from ..instructions.wgmma import ROWS, WARPS, MakeProduct, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
-from ..machine.layout import LANES, SHARED_START, Block, Fault, Warp
+from ..machine.layout import LANES, SHARED_START, Block, Warp
+from ..machine.status import Fault
 from ..machine.pending import READERS, Kind, Pending
 from ..semantics.lanes import Bits, Lanes
 from .control import wait_again

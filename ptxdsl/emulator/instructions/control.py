@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...ir import Call, Instruction, Symbol
 from ..analysis.divergence import UNIFORM
-from ..machine.layout import POLL, SHORT_LOOP, Fault
+from ..machine.layout import POLL, SHORT_LOOP
+from ..machine.status import Fault
 from ..machine.unsupported import unsupported
 from .clusters import leave_cluster
 from .lowering import Lowering, lowers

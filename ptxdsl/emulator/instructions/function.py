@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...analysis.control_flow import BasicBlock, ControlFlowGraph, control_of
 from ..analysis.registers import RegisterFile
-from ..machine.layout import Fault
+from ..machine.status import Fault
 from . import atomics, barriers, memory, moves, warp  # noqa: F401 - they register
 from .control import Exit, Reconvergence, Trap
 from .clusters import leave_cluster

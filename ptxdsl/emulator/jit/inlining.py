@@ -9,7 +9,8 @@ from llvmlite import ir
 
 from ...isa import lookup
 from .. import semantics
-from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster, Status
+from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster
+from ..machine.status import Status
 from ..codegen import data
 from ..codegen.access import RESOLVE, Access
 from ..codegen.gathers import IndexedPlaces, Places, StridedPlaces

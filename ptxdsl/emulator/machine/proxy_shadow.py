@@ -8,7 +8,8 @@ it: the epochs in which they do so are noted here, so that the access happens be
 
 from __future__ import annotations
 
-from .layout import LANES, Number
+from .layout import LANES
+from .status import Number
 from .shadow import MBARRIERS, WarpOrder
 from .structs import Struct, field
 

@@ -9,7 +9,8 @@ barrier" is one comparison, and most accesses need no other.
 
 from __future__ import annotations
 
-from .layout import LANES, Number
+from .layout import LANES
+from .status import Number
 from .structs import Struct, field
 
 EPOCH_SHIFT = 32

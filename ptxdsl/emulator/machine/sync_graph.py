@@ -8,7 +8,8 @@ so a release and an acquire cost the same however many threads there are.
 
 from __future__ import annotations
 
-from .layout import LANES, Number
+from .layout import LANES
+from .status import Number
 from .structs import Struct, field
 
 PLACE_BITS = 18

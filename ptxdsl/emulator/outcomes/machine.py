@@ -22,7 +22,8 @@ from ..codegen.code import Source
 from ..codegen.translation import translate
 from ..instructions.instrumentation import Stop
 from ..instructions.lowering import Lowering
-from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block, Cluster, Status, Warp
+from ..machine.layout import LANES, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, Block, Cluster, Warp
+from ..machine.status import Status
 from ..machine.unsupported import render
 from ..runtime.block_state import TIME_SLICE, LaunchState
 from ..runtime.events import handle

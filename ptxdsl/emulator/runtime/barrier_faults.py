@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...errors import BarrierError, EmulationError
 from ...ir import Call, Not
 from ..instructions.barriers import RegisterCount
-from ..machine.layout import LANES, Fault, Warp
+from ..machine.layout import LANES, Warp
+from ..machine.status import Fault
 from .faults import Scene, explains, ranges, set_bits
 from .memory_faults import accessed
 from .undefined import origin_of

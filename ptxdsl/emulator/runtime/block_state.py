@@ -18,9 +18,9 @@ from ..instructions.scheduler import EVERYWHERE, MAKERS, SchedulerFunction
 from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, copy_bytes, number_at
 from ..machine.layout import (
-    ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry,
-    Launch, Status, TensorMemory, Warp,
+    ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry, Launch, TensorMemory, Warp,
 )
+from ..machine.status import Status
 from ..machine.pending import Pending, paces
 from ..machine.warp_headers import warp_headers
 from . import late_search

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...errors import EmulationError, MemoryFault
 from ...ir import Address
 from ..instructions.bulk_copies import ALIGNMENT
-from ..machine.layout import Cluster, Fault
+from ..machine.layout import Cluster
+from ..machine.status import Fault
 from .faults import Scene, explains
 
 __all__: list[str] = []

@@ -24,8 +24,9 @@ from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import (
-    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, Status, TensorMemory,
+    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, TensorMemory,
 )
+from ..machine.status import Status
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
 from .block_state import BlockState, LaunchState, compiled, scheduler

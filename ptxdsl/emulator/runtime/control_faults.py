@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...errors import EmulationError, TrapError
-from ..machine.layout import Fault
+from ..machine.status import Fault
 from ..machine.unsupported import render
 from ..rewrite.loop_bounds import WrappedBound
 from .faults import Scene, explains

@@ -18,7 +18,8 @@ from ..codegen.code import Code
 from ..codegen.translation import translate
 from ..instructions.undefined import UndefinedNumbers
 from ..machine.allocation import allocate, number_at
-from ..machine.layout import NEVER, Block, Fault, Status, Warp
+from ..machine.layout import NEVER, Block, Warp
+from ..machine.status import Fault, Status
 from .block_state import BlockState, compiled, scheduler
 from .register_access import read_register, write_register
 from .undefined import follows, mask_of, put_mask, take_origins

@@ -20,7 +20,8 @@ from operator import or_
 from typing import Any, NoReturn
 
 from ...ir import Instruction, Register
-from ..machine.layout import LANES, NEVER, Block, Fault, Warp
+from ..machine.layout import LANES, NEVER, Block, Warp
+from ..machine.status import Fault
 from ..rewrite.builder import WholeWarp
 from .block_state import Arrival, BlockState
 from .converged import Converged, operands_of

@@ -10,7 +10,8 @@ from ...ir import Instruction
 from ..analysis.form_plans import plan_of
 from ..codegen.code import Code
 from ..instructions.undefined import FOLLOWING
-from ..machine.layout import LANES, NEVER, Block, Fault, Warp
+from ..machine.layout import LANES, NEVER, Block, Warp
+from ..machine.status import Fault
 from .block_state import BlockState
 from .register_access import read_register
 

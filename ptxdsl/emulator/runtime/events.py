@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..codegen.code import Code
-from ..machine.layout import Block, Fault, Status
+from ..machine.layout import Block
+from ..machine.status import Fault, Status
 from . import (  # noqa: F401 - they register their texts
     barrier_faults, bulk_copy_faults, control_faults, matrix_faults, memory_faults, tensor_copy_faults,
     tensor_memory_faults, tensor_product_faults, texture_faults, wgmma_faults,

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from ...errors import EmulationError
 from ...ir import Operand
-from ..machine.layout import LANES, Block, Fault, Warp
+from ..machine.layout import LANES, Block, Warp
+from ..machine.status import Fault
 from ..machine.unsupported import render
 from ..rewrite.builder import WholeWarp
 from .block_state import BlockState

@@ -13,7 +13,8 @@ import ctypes
 from ..codegen.library import library
 from ..instructions.scheduler import SchedulerFunction
 from ..machine.allocation import copy_bytes
-from ..machine.layout import Block, Status
+from ..machine.layout import Block
+from ..machine.status import Status
 
 __all__ = ["errors", "raise_pending", "search_address"]
 

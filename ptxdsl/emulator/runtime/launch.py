@@ -9,7 +9,7 @@ from time import perf_counter
 from ...errors import PtxWarning, caller
 from ..codegen.code import Code
 from ..jit.tier_up import note_time
-from ..machine.layout import Status
+from ..machine.status import Status
 from . import worker_pool
 from .alone import enter, leave
 from .block_state import LaunchState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import EmulationError
 from ...ir import elements
 from ..instructions.matrix import MatrixProduct
-from ..machine.layout import Fault
+from ..machine.status import Fault
 from .faults import Scene, explains
 
 __all__: list[str] = []

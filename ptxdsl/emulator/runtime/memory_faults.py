@@ -17,7 +17,8 @@ from ..instructions.micro_op import MicroOp
 from ..instructions.tensor_copies import TensorBox, is_tensor_copy
 from ..machine.address_spaces import AddressRange
 from ..machine.array_history import array_at
-from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, Fault
+from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster
+from ..machine.status import Fault
 from .faults import Scene, explains
 
 __all__ = ["accessed", "element_name"]

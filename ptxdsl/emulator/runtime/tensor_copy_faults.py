@@ -10,7 +10,7 @@ from ...isa.tensor_maps import (
     ADDRESS_ALIGNMENT, ELEMENTS, INTERLEAVES, PIXELS, SWIZZLES, TILED_MODES, USED_BYTES, decode,
 )
 from ..instructions.tensor_copies import MOST_HALO, MOST_OFFSET, PIXEL_SHAPES, SHARED_ALIGNMENT, TensorBox
-from ..machine.layout import Fault
+from ..machine.status import Fault
 from .faults import Scene, explains
 
 __all__: list[str] = []

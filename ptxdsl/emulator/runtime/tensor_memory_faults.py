@@ -9,7 +9,8 @@ from ...ir import Instruction
 from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, problem
 from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, TensorCopy, TensorShift
 from ..machine.allocation import number_at
-from ..machine.layout import SHARED_START, Block, Fault, TensorMemory
+from ..machine.layout import SHARED_START, Block, TensorMemory
+from ..machine.status import Fault
 from ..machine.unsupported import render
 from .block_state import BlockState
 from .faults import Scene, explains

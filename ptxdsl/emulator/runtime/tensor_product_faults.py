@@ -6,7 +6,8 @@ from ...errors import EmulationError, MemoryFault
 from ...isa.instruction_descriptors import decode
 from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, SWIZZLES, TENSOR_SWIZZLE, Bits, problem
 from ..instructions.tensor_products import TensorProduct
-from ..machine.layout import SHARED_START, Fault
+from ..machine.layout import SHARED_START
+from ..machine.status import Fault
 from .faults import Scene, explains
 from .tensor_product_plans import tiles_of
 

@@ -8,7 +8,7 @@ from ...errors import EmulationError, MemoryFault
 from ...ir import Address, Operand, Register, Symbol
 from ..instructions.textures import coordinates, geometry_of
 from ..machine.allocation import number_at
-from ..machine.layout import Fault
+from ..machine.status import Fault
 from ..machine.texture_pool import Kind, Request, pool
 from .faults import Scene, explains
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...errors import EmulationError, MemoryFault
 from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, SPANS, STRIDE, SWIZZLE, Bits
-from ..machine.layout import LANES, SHARED_START, Fault
+from ..machine.layout import LANES, SHARED_START
+from ..machine.status import Fault
 from .faults import Scene, explains
 
 __all__: list[str] = []

@@ -22,7 +22,7 @@ from ...errors import EmulationError
 from ..codegen.code import Code
 from ..codegen.host import cores
 from ..jit.tier_up import note_time
-from ..machine.layout import Status
+from ..machine.status import Status
 from . import host_threads
 from .block_state import TIME_SLICE, BlockState, LaunchState
 from .quiescence import Quiescence, digest

@@ -20,7 +20,8 @@ from ...errors import EmulationError, MemoryFault
 from ..codegen.code import Code
 from ..instructions.addresses import AccessFlags, WithAddress
 from ..machine.allocation import number_at
-from ..machine.layout import LANES, SINK_BYTES, Block, Fault
+from ..machine.layout import LANES, SINK_BYTES, Block
+from ..machine.status import Fault
 from ...ir import Indexed, Instruction, Symbol
 from ..machine.unsupported import render
 from ..runtime.block_state import BlockState, LaunchState, Tool

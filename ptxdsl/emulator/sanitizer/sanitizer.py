@@ -27,7 +27,7 @@ from ..runtime.block_state import BlockState, LaunchState, Tool
 from ..runtime.faults import set_bits
 from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
-from .instrumentation import Checks
+from .needs import Checks
 from .findings import Finding
 from .overruns import Overruns, finish
 from .proofs import proven

@@ -37,7 +37,8 @@ from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
 from ..runtime.launch import run
 from .accesses import bulk_accesses, strength
-from .instrumentation import Checks, Instrumentation
+from .instrumentation import Instrumentation
+from .needs import Checks
 from .shadow_memory import Region, ShadowMemory
 from .shadow_store import Store, store
 

@@ -20,7 +20,7 @@ from .clocks import Clocks
 from .copies import Copies
 from .hand_over import HandOver, Write
 from .happens_before import BlockOrder, Clock, Thread
-from .instrumentation import Checks
+from .needs import Checks
 from .report import Reporter
 from .sync_log import Event
 from .warp_orders import WarpOrders

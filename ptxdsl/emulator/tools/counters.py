@@ -10,7 +10,7 @@ from ...ir import Call, Instruction
 from ...isa import Form
 from ...isa.arithmetic import flops
 from ...isa.effects import Access
-from ..machine.layout import Count
+from ..machine.status import Count
 
 __all__ = ["Counters", "counted_access", "counters_of"]
 
@@ -91,7 +91,7 @@ def counted_access(form: Form) -> Access | None:
 
 
 def counters_of(statement: Instruction | Call, counts: list[int]) -> Counters:
-    """Counters from the columns (:class:`~..machine.layout.Count`) of a statement."""
+    """Counters from the columns (:class:`~..machine.status.Count`) of a statement."""
     lanes, executions = counts[Count.LANES], counts[Count.EXECUTIONS]
     common: dict[str, Any] = {"executions": executions, "lanes": lanes, "divergent_branches": counts[Count.DIVERGENT]}
     if isinstance(statement, Call):

@@ -20,7 +20,8 @@ from ..instructions.lowering import Lowering
 from ..instructions.operands import NOTHING, Field, raw
 from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
-from ..machine.layout import Block, Count
+from ..machine.layout import Block
+from ..machine.status import Count
 from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
 from ..runtime.launch import run
 from .counters import counted_access

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Loc
 from ...ir import Call, Function, Instruction, Label
-from ..machine.layout import Count
+from ..machine.status import Count
 from ..machine.unsupported import render
 from .counters import Counters, counters_of
 

@@ -19,7 +19,7 @@ from ptxdsl.emulator.jit.planning import key_of, plan_block_function
 from ptxdsl.emulator import instructions
 from ptxdsl.emulator.instructions.micro_op import MicroOp
 from ptxdsl.emulator.program import Program
-from ptxdsl.emulator.sanitizer.instrumentation import Checks
+from ptxdsl.emulator.sanitizer.needs import Checks
 from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
 

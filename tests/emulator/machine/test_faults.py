@@ -317,7 +317,7 @@ def test_what_lay_beside_an_array_once_is_not_what_was_meant() -> None:
 
 
 def test_every_fault_has_a_text() -> None:
-    from ptxdsl.emulator.machine.layout import Fault
+    from ptxdsl.emulator.machine.status import Fault
     from ptxdsl.emulator.runtime import events, faults  # noqa: F401 - the texts register themselves
 
     assert set(faults._explanations) == set(Fault) - {Fault.WRAP, Fault.CONVERGENCE, Fault.SOURCE, Fault.PRODUCT_NEW}

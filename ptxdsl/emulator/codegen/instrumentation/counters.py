@@ -12,7 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory, Stop
-from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Count, Entry, Status, Warp
+from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Entry, Warp
+from ...machine.status import Count, Status
 from ..data import guard_mask, source
 from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..access import Access

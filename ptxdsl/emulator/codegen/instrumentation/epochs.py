@@ -13,7 +13,8 @@ from llvmlite import ir
 from ...instructions.instrumentation import (
     EpochArrive, EpochBarrier, EpochBegin, EpochWarpBarrier, SyncAccess, SyncInstruction,
 )
-from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Status, Warp
+from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Warp
+from ...machine.status import Status
 from ...machine.proxy_shadow import ProxyShadow
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, NO_TICKET, ORDER_CACHE_BITS, POLL, SYNC_RECORD_OF_ONE, TICKET_SHIFT, Reason, Shadow,

@@ -8,7 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import ShadowInspection
-from ...machine.layout import LANES, Block, Status
+from ...machine.layout import LANES, Block
+from ...machine.status import Status
 from ...machine.proxy_shadow import ASYNC
 from ...machine.shadow import (
     CHANGED, CHECK_FLAGS, EPOCH_SHIFT, LANE, LAST_STATEMENT, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES,

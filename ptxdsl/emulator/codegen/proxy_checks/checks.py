@@ -14,7 +14,8 @@ from llvmlite import ir
 from ...instructions.proxy_checks import ProxyJudgement, ProxyRange, ProxyTile
 from ...instructions.wgmma import ROWS
 from ....isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
-from ...machine.layout import LANES, SHARED_START, Status, Warp
+from ...machine.layout import LANES, SHARED_START, Warp
+from ...machine.status import Status
 from ...machine.proxy_shadow import (
     ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, SAME, Kinds, Objects, ProxyShadow,
 )

@@ -8,7 +8,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.proxy_checks import ProxyFence, ProxyGroup, ProxyMbarrier, ProxyObject, ProxyObservation
-from ...machine.layout import LANES, Mbarrier, Status
+from ...machine.layout import LANES, Mbarrier
+from ...machine.status import Status
 from ...machine.proxy_shadow import (
     ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, RING, FenceEvent, Kinds, ProxyShadow,
 )

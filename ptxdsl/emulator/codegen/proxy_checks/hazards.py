@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...instructions.proxy_checks import ProxyHazard, ProxyNote, ProxyProductFence
-from ...machine.layout import LANES, Status
+from ...machine.layout import LANES
+from ...machine.status import Status
 from ...machine.proxy_shadow import HAZARDS, ProxyShadow
 from ...machine.shadow import SUPPRESSED, Reason
 from ..data import guard_mask

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...instructions.proxy_checks import ProxyMap
 from ....isa.tensor_maps import USED_BYTES
-from ...machine.layout import Status
+from ...machine.status import Status
 from ...machine.proxy_shadow import Kinds
 from ...machine.shadow import EPOCH_SHIFT, SUPPRESSED, WORD_SHIFT, Reason, Region, Shadow
 from ..atomics import element_at

@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...machine.texture_pool import HEADERS, Header, Request
-from ...machine.layout import LANES, Block, Status
+from ...machine.layout import LANES, Block
+from ...machine.status import Status
 from ...instructions.textures import HandleTest, HeaderQuery, ImageRequest
 from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..data import fit, guard_mask, put, slots_of, source

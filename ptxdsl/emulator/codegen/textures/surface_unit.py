@@ -13,7 +13,7 @@ from llvmlite import ir
 from ....launch.texture_description import TYPES
 from ...machine.texture_pool import Header, Kind, Level, Request
 from ...semantics.lanes import Bits
-from ...machine.layout import Fault
+from ...machine.status import Fault
 from ...instructions.textures import SurfaceUnit
 from ..handler import i32, i64, pointer
 from ..registry import builds

@@ -16,7 +16,7 @@ from llvmlite import ir
 from ....launch.texture_description import TYPES
 from ...machine.texture_pool import GEOMETRY_NUMBERS, HEADERS, Header, Level, Request
 from ...semantics.lanes import Bits, Lanes, Real
-from ...machine.layout import Fault
+from ...machine.status import Fault
 from ..handler import byte, i1, i32, i64, pointer
 
 __all__ = ["UNIT", "Unit", "axes", "doubles", "floats", "layered", "words"]
