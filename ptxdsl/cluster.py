@@ -48,7 +48,7 @@ def wait() -> None:
 
 
 def sync() -> None:
-    """``arrive`` and ``wait``: all threads of the cluster meet, and see what the others wrote.
+    """``arrive`` and ``wait``: all threads of the cluster wait for each other, and see what the others wrote.
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, cluster, ptx, ptx_kernel, shared, u32

@@ -216,7 +216,7 @@ class LoopedProduct:
         return self.h.load(b, self.h.ir.shl(line, self.h.i64(5)), numbers if self.kind is i32 else singles, 32)
 
     def _line(self, words_of: Any, entry: Any, kept: Any) -> Any:
-        """The row of B that an element of a sparse A meets, as its code says."""
+        """The row of B that an element of a sparse A selects, as its code says."""
         h, size = self.h, chunk_of(self.op.bits)
         lane = h.ir.zext(h.ir.and_(h.ir.lshr(entry, h.i32(16)), h.i32(31)), i64)
         word = h.load(words_of, h.ir.shl(lane, h.i64(2)), i32)

@@ -2,7 +2,7 @@
 
 In tensor memory the rows of a column follow each other, so D is a matrix of rows of that kind: dense products are made
 as those of B's columns with A's rows, 16 of these a vector, in D itself where it holds f32 or whole numbers that just
-wrap. A sparse A, whose rows each meet other elements of B, is multiplied row by row in memory beside.
+wrap. A sparse A, whose rows select different elements of B each, is multiplied row by row in memory beside.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Product:
         self.left = self.room(4 * _ROWS * depth)
         self.sums = self.room(4 * _ROWS * _LINES)
         if key.sparse:
-            self.codes, self.meets = self.room(_ROWS * 32), self.room(4 * _ROWS * depth)
+            self.codes, self.selected = self.room(_ROWS * 32), self.room(4 * _ROWS * depth)
         self.known = Known(self)
         if key.table:
             self.line = self.room(64)
@@ -258,7 +258,7 @@ class Product:
         self.leave_if(self.nonzero(c.load(self.differ, byte, 1)), status)
 
     def find_meets(self, bank: Any) -> None:
-        """Which rows of B's panel the kept elements of each row meet."""
+        """Which rows of B's panel the kept elements of each row select."""
         c, b = self.c, self.b
         chunks = self.said(ProductPlan.CHUNKS)
         count = b.mul(chunks, self.rows)
@@ -277,7 +277,7 @@ class Product:
             c.store(b.trunc(b.and_(b.lshr(word, low), i32(15)), byte), c.at(self.codes, number), 1)
 
         self.times(count, one)
-        self.call(ProductPlan.MEETS, [self.meets, self.codes], [self.groups, chunks, self.pitch])
+        self.call(ProductPlan.SELECTED, [self.selected, self.codes], [self.groups, chunks, self.pitch])
 
     # Sums
 
@@ -298,8 +298,8 @@ class Product:
             pitches, scales = (self.pitch, rows_pitch), ("b", "a")
         if not self.key.scaled:
             self.fill([*counts, self.depth, *pitches, fresh])
-            met = [self.meets] if self.key.sparse else []
-            self.call(ProductPlan.MULTIPLY, [d, table, *sides, self.sizes, *met], [])
+            selected = [self.selected] if self.key.sparse else []
+            self.call(ProductPlan.MULTIPLY, [d, table, *sides, self.sizes, *selected], [])
             return
         own = self.table(ProductPlan.OWN_TABLE)
 
@@ -312,12 +312,12 @@ class Product:
         def block(number: Any) -> None:
             self.fill([*counts, self.depth, *pitches, i64(1)])
             along = b.mul(number, self.depth)
-            if self.key.sparse:  # B's rows are those that A's elements meet
-                met = [c.at(self.meets, b.shl(b.mul(along, self.rows), i64(2)))]
+            if self.key.sparse:  # B's rows are those that A selects
+                selected = [c.at(self.selected, b.shl(b.mul(along, self.rows), i64(2)))]
                 parts = c.at(sides[0], b.mul(along, pitches[0])), sides[1]
             else:
-                met, parts = [], tuple(c.at(side, b.mul(along, pitch)) for side, pitch in zip(sides, pitches))
-            self.call(ProductPlan.MULTIPLY, [self.parts, own, *parts, self.sizes, *met], [])
+                selected, parts = [], tuple(c.at(side, b.mul(along, pitch)) for side, pitch in zip(sides, pitches))
+            self.call(ProductPlan.MULTIPLY, [self.parts, own, *parts, self.sizes, *selected], [])
             columns = c.at(self.scales_b, b.shl(self.first, i64(3)))
             held = {"a": (self.scales_a, self.rows), "b": (columns, self.lines)}
             of_lines = [c.at(to, b.shl(b.mul(number, lines), i64(3))) for to, lines in (held[each] for each in scales)]

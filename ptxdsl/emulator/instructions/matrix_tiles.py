@@ -71,7 +71,7 @@ class TileProduct(Routine):
     the products, exact in f32 for k up to 256, is added to d in 32 bits; so is of ``bits`` the number of those that
     words of A and B both have, and k counts words; ``words`` are whole numbers that are multiplied in 32 bits. Of a
     ``sparse`` A the panel has what is kept, k counts that, and a sixth pointer is to what :class:`SparseLines` made:
-    which row of B's panel each element meets.
+    which row of B's panel each element selects.
     """
 
     left: str
@@ -135,5 +135,5 @@ def held_in_rows(elements: tuple[str, str], majors: tuple[str, str], vectors: in
 
 
 def lines_of(element: str, sparse: bool) -> SparseLines | None:
-    """What finds the elements of B that those of a sparse A meet."""
+    """What finds the elements of B that those of a sparse A select."""
     return SparseLines(128 // elements_of(element)) if sparse else None

@@ -62,7 +62,7 @@ class ProductPlan(Struct):
     A_PANEL = field("Q")
     B_PANEL = field("Q")
     MULTIPLY = field("Q")
-    MEETS = field("Q")
+    SELECTED = field("Q")
     SCALED = field("Q")
     A_PLACES = field("Q")
     B_PLACES = field("Q")

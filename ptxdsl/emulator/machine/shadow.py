@@ -242,7 +242,7 @@ class Shadow(Struct):
     GIVEN_UP = field("Q")
     """BASE of the last block that Python follows alone, since it has done what these cannot hold."""
     ARRIVE = field("Q")
-    MEET = field("Q")
+    FOLLOW_BARRIER = field("Q")
     PRECEDE = field("Q")
     """Addresses of the routines that follow an mbarrier, and a barrier of some warps, and that compare with what is
     known."""

@@ -31,7 +31,7 @@ class _Access(NamedTuple):
     acquired: int
     released: int
 
-    def meets(self, other: _Access) -> bool:
+    def overlaps(self, other: _Access) -> bool:
         """Whether they have a byte in common."""
         return self.address < other.address + other.nbytes and other.address < self.address + self.nbytes
 
@@ -173,11 +173,11 @@ class Accesses:
                 begins = tail is not None if hop is start else hop.begins
                 loose = min(2, hop.loose + (hop is start or not (hop.released and tail is not None)))
                 single = hop.single and write.like(read)
-                closes = hop.thread != read.thread and write.meets(read) and not single
+                closes = hop.thread != read.thread and write.overlaps(read) and not single
                 if closes and loose + (not (head is not None and begins and write.like(read))) >= 2:
                     return True
                 for other in self._reads:
-                    if other.thread not in (hop.thread, read.thread) and other.meets(write):
+                    if other.thread not in (hop.thread, read.thread) and other.overlaps(write):
                         weak = not (other.strong and write.strong)
                         ordered = weak and not self._races(write.address, write.nbytes)
                         released = ordered or (head is not None and other.like(write))

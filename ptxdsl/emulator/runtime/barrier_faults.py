@@ -137,7 +137,7 @@ _MBARRIERS = {
     Fault.MBARRIER_BYTES: ("the bytes that it waits for go beyond 1048575", None),
     Fault.MBARRIER_BUSY: (
         "it is in use: a warp waits there, or a copy that it counts is not complete",
-        "all threads have found its last phase complete, and met at a barrier, before it is made again",
+        "all threads have found its last phase complete, and waited at a barrier, before it is made again",
     ),
     Fault.MBARRIER_COMPLETES: ("`.noComplete` completes the phase", "leave `.noComplete` away"),
 }

@@ -169,7 +169,7 @@ class _Maker:
         if not v.held:
             keys[ProductPlan.A_PLACES] = TilePlaces(a.major)
         if tiles.lines is not None:
-            keys[ProductPlan.MEETS] = tiles.lines
+            keys[ProductPlan.SELECTED] = tiles.lines
         if v.blocks:
             keys[ProductPlan.SCALED] = ScaledSum()
         found = library().need(keys.values())

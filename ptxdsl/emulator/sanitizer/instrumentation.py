@@ -210,8 +210,8 @@ class Instrumentation(Needs):
         """Report an instruction; ``converged``: only if all lanes of the warp execute it."""
         guard, effects = self._guard(statement), statement.form.effects
         logged = effects.fence == "threads" or effects.barrier == "cluster"
-        self.low.emit(SyncInstruction(guard.kind, converged, logged, does(statement.form) if logged else 0, self.meets),
-                      guard)
+        done = does(statement.form) if logged else 0
+        self.low.emit(SyncInstruction(guard.kind, converged, logged, done, self.waits_at_once), guard)
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
@@ -251,8 +251,8 @@ class Instrumentation(Needs):
                 self._log(statement, access, kind, lane_by_lane(kind, place))
             return
         alone = private_of(low, access.space, self._address(statement))
-        meets = access.writes and segments_overlap(pattern, place, nbytes, low.present)
-        if role == Role.ATOMIC or alone or meets:
+        overlap = access.writes and segments_overlap(pattern, place, nbytes, low.present)
+        if role == Role.ATOMIC or alone or overlap:
             place, pattern = lane_by_lane(kind, place), None
         guard = self._guard(statement)
         values = [o for o, spec in zip(statement.operands, form.operands) if spec.kind == "value"]
@@ -274,7 +274,7 @@ class Instrumentation(Needs):
             self.barriers_only, folded, init and access.reads and self.copy_groups >= 0 and private is not False,
             tuple(source.kind for source in sources), bits, defers, tuple(flag is not None for flag in flags),
             self.mbarriers and private is not None, race and (self.follows or self.clustered), alone, len(apart),
-            race and self.meets and not private,
+            race and self.waits_at_once and not private,
             bool(private) and access.space == "shared" and origin not in low.spaces.entries,
         )
         marks = (STORED if stores else 0) | (UPDATED if low.place in self.updates else 0)

@@ -52,7 +52,7 @@ class Needs:
         self.follows = checks.race and synchronise([s.form for _, s in instructions])
         """Whether synchronisation through memory is followed."""
         self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
-        self.meets = self.clustered and self._arrive_and_wait(instructions)
+        self.waits_at_once = self.clustered and self._arrive_and_wait(instructions)
         """Whether threads do nothing between their arrival at a barrier of the cluster and the end of its phase."""
         self.values = Values(low.graph)
         self.upheld = upheld(checks.proven, low.spaces, self._origin, definedness.flags)
@@ -120,12 +120,12 @@ class Needs:
         """Whether each arrival at a barrier of the cluster releases, and the wait for its end comes next."""
         barriers = {place: s for place, s in instructions if s.form.effects.barrier == "cluster"}
         blocks = self.low.graph.blocks
-        ways = [number for block in blocks for number in block.successors]
-        met = {each.start for number, each in enumerate(blocks) if ways.count(number) > 1}
+        targets = [number for block in blocks for number in block.successors]
+        joins = {each.start for number, each in enumerate(blocks) if targets.count(number) > 1}
         for place, statement in barriers.items():
             arrives = not statement.form.effects.waits
             other = barriers.get(place + 1 if arrives else place - 1)
-            if other is None or bool(other.form.effects.waits) is not arrives or (place + arrives) in met:
+            if other is None or bool(other.form.effects.waits) is not arrives or (place + arrives) in joins:
                 return False
             if statement.guard is not None or (arrives and statement.form.effects.order == "relaxed"):
                 return False

@@ -14,7 +14,8 @@ __all__ = ["NOTHING_PROVEN", "Proven", "Refuted", "Upheld", "array_of", "same_st
 class Proven(NamedTuple):
     """Of a function as it was rewritten: the places of accesses that cannot race, those of accesses to memory that is
     known to be written, and the arrays that the proofs take all accesses to be to, of the exact ones by their number.
-    Of arrays with strong accesses ``in_turn`` are those which barriers order, or which never meet, whatever they are.
+    Of arrays with strong accesses ``in_turn`` are those which barriers order, or which are never of one place, whatever
+    they are.
     Accesses that ``reach`` memory of a cluster by addresses of ``mapa`` are to no array in global memory.
     """
 

@@ -24,7 +24,7 @@ _STATES = 16
 """Shadow states that are kept."""
 _ROUTINES = {
     Shadow.INSPECT: ShadowInspection(), Shadow.ARRIVE: MbarrierFollowing(), Shadow.PRECEDE: OrderLookup(),
-    Shadow.MEET: BarrierFollowing(), Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
+    Shadow.FOLLOW_BARRIER: BarrierFollowing(), Shadow.FOLLOW: SyncFollowing(), Shadow.SEARCH: OrderSearch(),
 }
 _OF_PROXIES = {
     Shadow.OBSERVE: ProxyObservation(), Shadow.SETTLED: ProxySettlement(), Shadow.JUDGE: ProxyJudgement(),

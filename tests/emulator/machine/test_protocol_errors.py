@@ -46,7 +46,7 @@ BUSY = (
 )
 FIRST = "  warps 0-1 wait for the phase of parity 0 of bar[0], which "
 MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
-LATER = "all threads have found its last phase complete, and met at a barrier, before it is made again"
+LATER = "all threads have found its last phase complete, and waited at a barrier, before it is made again"
 MISTAKES = {
     "more bytes are expected than come": Mistake(
         EXPECT.format(1024) + LOAD + WAIT.format(0, 0), EXPECT.format(512) + LOAD + WAIT.format(0, 0),

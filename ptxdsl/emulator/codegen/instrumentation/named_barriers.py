@@ -23,7 +23,7 @@ from .mbarriers import Row, Rows
 
 __all__ = ["sync_barrier", "sync_barrier_end"]
 
-_MEET = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i32, i32, i1])
+_FOLLOW_BARRIER = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i32, i32, i1])
 
 
 @emits(SyncBarrier)
@@ -33,7 +33,7 @@ def sync_barrier(h: Handler, op: SyncBarrier) -> None:
     h.skip_unless_any(mask)
     h.branch_unless(h.ir.icmp_unsigned("==", mask, h.load(h.warp, Warp.ALIVE, i32)), h.next)
     shadow = ShadowState(h)
-    function = h.ir.bitcast(shadow.get(Shadow.MEET, pointer), _MEET.as_pointer())
+    function = h.ir.bitcast(shadow.get(Shadow.FOLLOW_BARRIER, pointer), _FOLLOW_BARRIER.as_pointer())
     arguments = [mask, number, threads, ir.Constant(i1, op.waits)]
     h.branch_unless(h.ir.call(function, [h.rec, h.warp, h.block, *arguments]), lambda: _report(h, shadow, mask))
     h.next()
@@ -63,7 +63,7 @@ def follow_barrier(module: ir.Module, name: str, _: BarrierFollowing) -> None:
 
 class _Follow(Rows):
     def __init__(self, module: ir.Module, name: str) -> None:
-        h = Handler(module, name, result=_MEET)
+        h = Handler(module, name, result=_FOLLOW_BARRIER)
         super().__init__(h, ShadowState(h))
         active, number, threads, waits = h.function.args[3:]
         h.branch_unless(self.alone(), lambda: self.end(False))
