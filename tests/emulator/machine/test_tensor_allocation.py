@@ -193,6 +193,22 @@ def test_columns_that_are_not_there(opcode: str, address: int, text: str) -> Non
     assert fault(MemoryFault, body).message == f"`{form}` accesses {text}"
 
 
+@pytest.mark.parametrize("opcode", ["ld", "st"])
+def test_the_second_half_of_the_lanes_has_columns_of_its_own(opcode: str) -> None:
+    form = f"tcgen05.{opcode}.sync.aligned.16x32bx2.x4.b32"
+
+    def body(half: int) -> str:
+        parts = (registers(4), "[%b]", str(half)) if opcode == "ld" else ("[%b]", str(half), registers(4))
+        access = f"mov.u32 %b, 20; mov.u32 %r9, %r0;\n{form} {', '.join(parts)};\n"
+        return taken(64) + access + f"tcgen05.wait::{opcode}.sync.aligned;\n" + freed((9, 64))
+
+    alone(body(40))
+    assert fault(MemoryFault, body(41)).message == (
+        f"`{form}` accesses columns 61 to 64 of tensor memory, of which column 64 is not allocated; "
+        "allocated are columns 0 to 63"
+    )
+
+
 def test_used_after_it_was_freed() -> None:
     form = "tcgen05.ld.sync.aligned.16x64b.x1.b32"
     error = fault(MemoryFault, taken(32, 32) + freed((0, 32), (1, 32)) + f"{form} {{%r2}}, [%r1+1];")
