@@ -289,6 +289,10 @@ def _registers() -> list[Program]:
         "a wait that the same condition chooses": [
             "ld.global.u32 %r70, [%rd0]; setp.eq.u32 %p44, %r70, %r70;", fence, "@!%p44 bra NOT;", PRODUCT, commit,
             "NOT: @!%p44 bra READY;", DONE, "READY: add.f32 %f0, %f0, %f0;"],
+        "a fence that the same condition chooses": [
+            "ld.global.u32 %r70, [%rd0]; setp.eq.u32 %p44, %r70, %r70;", fence,
+            "@!%p44 bra NOT; mov.f32 %f2, 0f00000000;", "NOT: @!%p44 bra READY;", fence, "READY:", PRODUCT, commit,
+            DONE],
     }
     wrong = {
         "read before the wait": [fence, f"{PRODUCT} //#", commit, "add.f32 %f9, %f1, %f1; //@", DONE],
