@@ -125,29 +125,27 @@ def decode(variant: Variant, word: int) -> Product:
     """What a descriptor says; raises :class:`InvalidDescriptor` where that is no product of the instruction."""
     scaled, kind = _scaled(variant.kind), variant.kind
 
-    def part(field: Bits) -> int:
-        return (word >> field.low & (1 << field.width) - 1) << field.unit
-
     _check_reserved(variant, word)
-    if part(_SPARSE) != variant.sparse:
+    if _SPARSE.of(word) != variant.sparse:
         says, is_ = ("dense", "sparse") if variant.sparse else ("sparse", "dense")
-        raise InvalidDescriptor(f"bit 2 is {part(_SPARSE)}: it says that A is {says}, and the instruction is {is_}")
-    result = "f32" if scaled else _result(variant, part(_RESULT))
-    types = _type(variant, "A", _LEFT, part(_LEFT)), _type(variant, "B", _RIGHT, part(_RIGHT))
+        raise InvalidDescriptor(f"bit 2 is {_SPARSE.of(word)}: it says that A is {says}, and the instruction is {is_}")
+    result = "f32" if scaled else _result(variant, _RESULT.of(word))
+    types = _type(variant, "A", _LEFT, _LEFT.of(word)), _type(variant, "B", _RIGHT, _RIGHT.of(word))
     if kind == "f16" and result == "f16" and "bf16" in types:
         raise InvalidDescriptor("a result of f16 of elements of bf16: bits 4-5 must be 1, f32")
     product = Product(
-        part(_ROWS_SCALED if scaled else _ROWS), part(_COLUMNS), _depth(variant, scaled and part(_LONG) == 1), result,
-        types, (part(_NEGATIVE[0]) == 1, part(_NEGATIVE[1]) == 1), (part(_TURNED[0]) == 1, part(_TURNED[1]) == 1),
+        (_ROWS_SCALED if scaled else _ROWS).of(word), _COLUMNS.of(word),
+        _depth(variant, scaled and _LONG.of(word) == 1), result, types,
+        (_NEGATIVE[0].of(word) == 1, _NEGATIVE[1].of(word) == 1), (_TURNED[0].of(word) == 1, _TURNED[1].of(word) == 1),
     )
     if scaled:
         product = product._replace(
-            scales=(part(_SCALE_A), part(_SCALE_B)), scale_type="ue8m0" if part(_SCALE_TYPE) else "ue4m3"
+            scales=(_SCALE_A.of(word), _SCALE_B.of(word)), scale_type="ue8m0" if _SCALE_TYPE.of(word) else "ue4m3"
         )
     else:
         product = product._replace(
-            saturates=part(_SATURATES) == 1, selector=part(_SELECTOR) if variant.sparse else 0,
-            shift=_SHIFTS[part(_SHIFT)],
+            saturates=_SATURATES.of(word) == 1, selector=_SELECTOR.of(word) if variant.sparse else 0,
+            shift=_SHIFTS[_SHIFT.of(word)],
         )
     _check_signs(variant, product)
     _check_shape(variant, product)

@@ -7,7 +7,7 @@ has, eight of them one after the other: the rows are lines of the tile, of A its
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = [
     "ABSOLUTE", "ADDRESS", "BASE_OFFSET", "CONSTANT", "LEADING", "RESERVED", "SEGMENT", "SPANS", "STRIDE", "SWIZZLE",
@@ -21,6 +21,10 @@ class Bits(NamedTuple):
     low: int
     width: int
     unit: int = 0
+
+    def of(self, word: Any) -> Any:
+        """The number in a word, be it one of Python or of compiled code."""
+        return ((word >> self.low) & (1 << self.width) - 1) << self.unit
 
 
 ADDRESS, LEADING, STRIDE = Bits(0, 14, 4), Bits(16, 14, 4), Bits(32, 14, 4)
@@ -91,28 +95,25 @@ def problem(word: int, swizzles: int, line: int, long: bool = False, table: bool
     if table:
         word &= ~(1 << SEGMENT.low)
 
-    def part(field: Bits) -> int:
-        return (word >> field.low & (1 << field.width) - 1) << field.unit
-
-    if part(CONSTANT) != 1:
-        return f"bits 46-48 are {part(CONSTANT)}, and must be 1"
+    if CONSTANT.of(word) != 1:
+        return f"bits 46-48 are {CONSTANT.of(word)}, and must be 1"
     reserved = [bit for bit in range(64) if (word & RESERVED) >> bit & 1]
     if reserved:
         return f"bit {reserved[0]} is set, which is reserved and must be 0"
-    if part(BASE_OFFSET):
-        return f"its base offset is {part(BASE_OFFSET)}; the emulator takes 0 only"
-    if part(ABSOLUTE) and not long:
+    if BASE_OFFSET.of(word):
+        return f"its base offset is {BASE_OFFSET.of(word)}; the emulator takes 0 only"
+    if ABSOLUTE.of(word) and not long:
         return "bit 52 is set: its leading dimension would be an address, which only rows of 48 bytes have"
-    found = SWIZZLES.get(part(TENSOR_SWIZZLE))
+    found = SWIZZLES.get(TENSOR_SWIZZLE.of(word))
     if found is None:
-        return f"bits 61-63, the swizzle, are {part(TENSOR_SWIZZLE)}; there are 0, 1, 2, 4 and 6"
-    if not swizzles >> part(TENSOR_SWIZZLE) & 1:
+        return f"bits 61-63, the swizzle, are {TENSOR_SWIZZLE.of(word)}; there are 0, 1, 2, 4 and 6"
+    if not swizzles >> TENSOR_SWIZZLE.of(word) & 1:
         known = ", ".join(str(number) for number in SWIZZLES if swizzles >> number & 1)
-        return f"bits 61-63, the swizzle, are {part(TENSOR_SWIZZLE)}; a tile of this type and major has {known}"
-    within = part(ADDRESS) % found.period
+        return f"bits 61-63, the swizzle, are {TENSOR_SWIZZLE.of(word)}; a tile of this type and major has {known}"
+    within = ADDRESS.of(word) % found.period
     if found.mask and within >= found.span:
         where = f"begins {within} bytes behind a multiple of {found.period}"
-        return f"the tile at {part(ADDRESS):#x} {where}, and its swizzle has rows of {found.span}"
-    if found.mask and line and not part(ABSOLUTE) and within + line > found.span:
+        return f"the tile at {ADDRESS.of(word):#x} {where}, and its swizzle has rows of {found.span}"
+    if found.mask and line and not ABSOLUTE.of(word) and within + line > found.span:
         return f"a line of {line} bytes begins at byte {within} of a row of {found.span} bytes"
     return ""

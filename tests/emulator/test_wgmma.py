@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matrix_harness import FLOATS, drawn, metadata, packed, sparse
+from matrix_harness import FILL_TILES, FLOATS, drawn, metadata, packed, sparse
 
 import ptxdsl
 from ptxdsl.isa.matrix_descriptors import descriptor
@@ -36,17 +36,7 @@ _KERNEL = """.version 8.6
     ld.param.u64 %regs, [regs];
     ld.param.u32 %add, [add];
     mov.u32 %t, %tid.x;
-    shl.b32 %n, %t, 2;
-COPY:
-    cvt.u64.u32 %at, %n;
-    add.u64 %at, %at, %image;
-    ld.global.b32 %x, [%at];
-    {{ .reg .b32 %s; mov.u32 %s, tiles; add.u32 %s, %s, %n; st.shared.b32 [%s], %x; }}
-    add.u32 %n, %n, 512;
-    setp.lt.u32 %p, %n, {nbytes};
-    @%p bra COPY;
-    fence.proxy.async;
-    bar.sync 0;
+""" + FILL_TILES + """    bar.sync 0;
     mul.wide.u32 %at, %t, 32;
     add.u64 %regs, %regs, %at;
     ld.global.v4.b32 {{%h0, %h1, %h2, %h3}}, [%regs];

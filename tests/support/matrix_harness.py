@@ -10,9 +10,37 @@ import numpy as np
 import ptxdsl
 
 __all__ = [
-    "BITS", "FLOATS", "LANES", "check_product", "codes", "drawn", "kernel_text", "metadata", "packed", "places",
-    "registers", "run_mma", "sizes_of", "sparse", "unpacked", "words_of_scales",
+    "BITS",
+    "FILL_TILES",
+    "FLOATS",
+    "LANES",
+    "check_product",
+    "codes",
+    "drawn",
+    "kernel_text",
+    "metadata",
+    "packed",
+    "places",
+    "registers",
+    "run_mma",
+    "sizes_of",
+    "sparse",
+    "unpacked",
+    "words_of_scales",
 ]
+
+FILL_TILES = """    shl.b32 %n, %t, 2;
+COPY:
+    cvt.u64.u32 %at, %n;
+    add.u64 %at, %at, %image;
+    ld.global.b32 %x, [%at];
+    {{ .reg .b32 %s; mov.u32 %s, tiles; add.u32 %s, %s, %n; st.shared.b32 [%s], %x; }}
+    add.u32 %n, %n, 512;
+    setp.lt.u32 %p, %n, {nbytes};
+    @%p bra COPY;
+    fence.proxy.async;
+"""
+"""PTX: 128 threads %t copy {nbytes} bytes from %image on to `tiles`, which the async proxy may read then."""
 
 Rng = np.random.Generator
 LANES = 32

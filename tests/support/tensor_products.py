@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from matrix_harness import FLOATS, drawn
+from matrix_harness import FILL_TILES, FLOATS, drawn
 
 import ptxdsl
 
@@ -564,17 +564,7 @@ MADE:
     @%p bra ALLOCATED;
     tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [home], 512;
 ALLOCATED:
-    shl.b32 %n, %t, 2;
-COPY:
-    cvt.u64.u32 %at, %n;
-    add.u64 %at, %at, %image;
-    ld.global.b32 %x, [%at];
-    {{ .reg .b32 %s; mov.u32 %s, tiles; add.u32 %s, %s, %n; st.shared.b32 [%s], %x; }}
-    add.u32 %n, %n, 512;
-    setp.lt.u32 %p, %n, {nbytes};
-    @%p bra COPY;
-    fence.proxy.async;
-    tcgen05.fence::before_thread_sync;
+""" + FILL_TILES + """    tcgen05.fence::before_thread_sync;
     bar.sync 0;
     tcgen05.fence::after_thread_sync;
     ld.shared.b32 %tmem, [home];

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from ...isa.fragments import chunk_of, metadata_place
-from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
+from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE
 from ..instructions.matrix_tiles import GROUP, elements_of
 from ..instructions.wgmma import ROWS, WARPS, MakeProduct, WarpgroupCommit, WarpgroupProduct, WarpgroupWait
 from ..machine.layout import LANES, SHARED_START, Block, Warp
@@ -246,11 +246,7 @@ class _Product:
         """Write the address in shared memory of each piece; a fault where one lies outside."""
         h = self.h
         major, lines, used = side.major, side.lines, side.used
-
-        def part(field: Part) -> Bits:
-            return ((descriptor >> field.low) & (1 << field.width) - 1) << field.unit
-
-        start, leading, stride, mode = part(ADDRESS), part(LEADING), part(STRIDE), part(SWIZZLE)
+        start, leading, stride, mode = (field.of(descriptor) for field in (ADDRESS, LEADING, STRIDE, SWIZZLE))
         plain = mode.eq(0)
         span = plain.pick(_PIECE, self.number(256) >> mode)
         mask, per = (span >> 4) - 1, span >> 4
@@ -288,7 +284,7 @@ class _Product:
         h.count(h.i64(lines if major == "k" else side.depth), 1, by_line if major == "k" else by_depth)
         end = h.ir.zext(h.load(h.block, Block.TOTAL_SHARED, i32), i64)
         end = h.ir.add(end, h.i64(SHARED_START - _PIECE))
-        good = part(BASE_OFFSET).eq(0).value
+        good = BASE_OFFSET.of(descriptor).eq(0).value
         good = h.ir.and_(good, h.ir.icmp_unsigned(">=", h.ir.load(lowest), h.i64(SHARED_START)))
         good = h.ir.and_(good, h.ir.icmp_signed("<=", h.ir.load(highest), end))
 

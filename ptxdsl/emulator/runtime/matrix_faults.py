@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from ...errors import EmulationError
+from ...errors import EmulationError, MemoryFault
 from ...ir import elements
+from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE
 from ..instructions.matrix import MatrixProduct
+from ..machine.layout import SHARED_START
 from ..machine.status import Fault
 from .faults import Scene, explains
 
-__all__: list[str] = []
+__all__ = ["tile_beyond"]
+
+
+def tile_beyond(scene: Scene, message: str, word: int, span: int) -> EmulationError:
+    """The error for a matrix descriptor of a tile that leaves shared memory; ``span`` are the bytes of its rows."""
+    end = SHARED_START + scene.state.launch.shared_bytes
+    tile = f"a tile at {ADDRESS.of(word):#x}, leading {LEADING.of(word):#x}, stride {STRIDE.of(word):#x}"
+    where = f"goes beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
+    return scene.raised(MemoryFault, f"{message} {tile}, rows of {span} bytes {where}")
 
 
 @explains(Fault.SCALE)

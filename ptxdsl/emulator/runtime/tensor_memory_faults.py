@@ -180,10 +180,10 @@ def _rows(scene: Scene, _: Fault) -> EmulationError:
     assert isinstance(op, TensorCopy)
     shape = SHAPES[op.shape]
     why = problem(word, SWIZZLES, 16 * shape.pieces)
-    start, leading, stride = (word >> field.low & (1 << field.width) - 1 for field in (ADDRESS, LEADING, STRIDE))
+    start, leading, stride = (field.of(word) for field in (ADDRESS, LEADING, STRIDE))
     end = SHARED_START + scene.state.launch.shared_bytes
-    rows = f"{shape.rows} rows of {16 * shape.pieces} bytes from {start << 4:#x} on"
-    distances = f"leading {leading << 4:#x}, stride {stride << 4:#x}"
+    rows = f"{shape.rows} rows of {16 * shape.pieces} bytes from {start:#x} on"
+    distances = f"leading {leading:#x}, stride {stride:#x}"
     outside = f"{rows}, {distances}, go beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
     return scene.raised(MemoryFault, f"the matrix descriptor {word:#x} of {_named(scene)}: {why or outside}")
 

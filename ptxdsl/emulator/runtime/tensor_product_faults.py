@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...errors import EmulationError, MemoryFault
 from ...isa.instruction_descriptors import decode
-from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, SWIZZLES, TENSOR_SWIZZLE, Bits, problem
+from ...isa.matrix_descriptors import SWIZZLES, TENSOR_SWIZZLE, problem
 from ..instructions.tensor_products import TensorProduct
-from ..machine.layout import SHARED_START
 from ..machine.status import Fault
 from .faults import Scene, explains
+from .matrix_faults import tile_beyond
 from .tensor_product_plans import tiles_of
 
 __all__: list[str] = []
@@ -39,14 +39,7 @@ def _tile(scene: Scene, _: Fault) -> EmulationError:
         hint = "lay the tile out from a multiple of 1024 bytes on" if "behind a multiple" in why else None
         return scene.raised(MemoryFault, f"{message} {why}", hint)
 
-    def part(field: Bits) -> int:
-        return (word >> field.low & (1 << field.width) - 1) << field.unit
-
-    end = SHARED_START + scene.state.launch.shared_bytes
-    place = f"a tile at {part(ADDRESS):#x}, leading {part(LEADING):#x}, stride {part(STRIDE):#x}"
-    rows = f"rows of {SWIZZLES[part(TENSOR_SWIZZLE)].span} bytes"
-    where = f"goes beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
-    return scene.raised(MemoryFault, f"{message} {place}, {rows} {where}")
+    return tile_beyond(scene, message, word, SWIZZLES[TENSOR_SWIZZLE.of(word)].span)
 
 
 @explains(Fault.PRODUCT_LANES)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...errors import EmulationError, MemoryFault
-from ...isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, SPANS, STRIDE, SWIZZLE, Bits
-from ..machine.layout import LANES, SHARED_START
+from ...isa.matrix_descriptors import BASE_OFFSET, SPANS, SWIZZLE
+from ..machine.layout import LANES
 from ..machine.status import Fault
 from .faults import Scene, explains
+from .matrix_faults import tile_beyond
 
 __all__: list[str] = []
 
@@ -25,20 +26,13 @@ def _warpgroup(scene: Scene, _: Fault) -> EmulationError:
 def _descriptor(scene: Scene, _: Fault) -> EmulationError:
     word = scene.address
 
-    def part(field: Bits) -> int:
-        return (word >> field.low & (1 << field.width) - 1) << field.unit
-
     message = f"the matrix descriptor {word:#x} of `{scene.statement.form.mnemonic}`:"
-    if part(BASE_OFFSET):
+    if BASE_OFFSET.of(word):
         return scene.raised(
-            MemoryFault, f"{message} its base offset is {part(BASE_OFFSET)}; the emulator takes 0 only",
+            MemoryFault, f"{message} its base offset is {BASE_OFFSET.of(word)}; the emulator takes 0 only",
             "align the tile to 1024 bytes",
         )
-    end = SHARED_START + scene.state.launch.shared_bytes
-    tile = f"a tile at {part(ADDRESS):#x}, leading {part(LEADING):#x}, stride {part(STRIDE):#x}"
-    rows = f"rows of {SPANS[part(SWIZZLE)]} bytes"
-    where = f"goes beyond the block's shared memory, {SHARED_START:#x} to {end:#x}"
-    return scene.raised(MemoryFault, f"{message} {tile}, {rows} {where}")
+    return tile_beyond(scene, message, word, SPANS[SWIZZLE.of(word)])
 
 
 @explains(Fault.DESCRIPTOR_ROWS)

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from ...instructions.proxy_checks import ProxyJudgement, ProxyRange, ProxyTile
 from ...instructions.wgmma import ROWS
-from ....isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE, Bits as Part
+from ....isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE
 from ...machine.layout import LANES, SHARED_START, Warp
 from ...machine.status import Status
 from ...machine.proxy_shadow import (
@@ -313,20 +313,18 @@ class _Tile:
         self.marks = None if op.left else number.eq(0).value
         """What all warps read is noted by the first."""
         self.first = number * ROWS if op.left else self.b.bits(64, 0)
-        self.start, self.leading, self.stride, mode = map(self._part, (ADDRESS, LEADING, STRIDE, SWIZZLE))
+        fields = ADDRESS, LEADING, STRIDE, SWIZZLE
+        self.start, self.leading, self.stride, mode = (field.of(self.descriptor) for field in fields)
         self.plain = mode.eq(0)
         self.span = self.plain.pick(_PIECE, self.b.bits(64, 256) >> mode)
         self.mask = (self.span >> 4) - 1
-
-    def _part(self, field: Part) -> Bits:
-        return ((self.descriptor >> field.low) & (1 << field.width) - 1) << field.unit
 
     def demand_aligned(self) -> None:
         """Leave where the tile does not begin in the first row of its swizzle, and the descriptor does not say so."""
         h, pieces = self.h, self.pieces
         row = (self.start >> 7) & self.plain.pick(0, self.mask)
         host = h.ir.add(h.ir.sub(self.start.value, h.i64(SHARED_START)), pieces.low)
-        good = (row.eq(0) | self._part(BASE_OFFSET).ne(0)).value
+        good = (row.eq(0) | BASE_OFFSET.of(self.descriptor).ne(0)).value
 
         def away() -> None:
             leave(h, pieces.shadow, Reason.MISALIGNED, self.span.value, (h.i64(0), host), h.i32(0))
