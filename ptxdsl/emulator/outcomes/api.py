@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from time import monotonic
+from functools import partial
 from typing import Any, Union
 
 import numpy as np
@@ -258,7 +259,7 @@ class _Collected:
                 if known is None or known.steps > len(execution.events):
                     outcome = found[key] = self._outcome(state, waiting, error, len(execution.events))
                     outcome.raised = next((step.error for step in each.errors), None)
-                    outcome._told = lambda e=execution, n=last: self.names.execution(e, n)  # type: ignore[misc]
+                    outcome._told = partial(self.names.execution, execution, last)
             races.update(dict.fromkeys(self._race(execution, a, b) for a, b in each.races))
         made = Outcomes([found[key] for key in sorted(found)], complete, sorted(races), len(self.complete))
         made._shows = self._repaired
