@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .collector import paused
+
 if TYPE_CHECKING:
     from . import (
         block as block, cluster as cluster, math as math, mbarrier as mbarrier, mma as mma,
@@ -78,11 +80,12 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f".{name}", __name__)
     if name in __all__:
-        for home in _HOMES:
-            module = import_module(f".{home}", __name__)
-            if name in module.__all__:
-                globals()[name] = getattr(module, name)
-                return globals()[name]
+        with paused():
+            for home in _HOMES:
+                module = import_module(f".{home}", __name__)
+                if name in module.__all__:
+                    globals()[name] = getattr(module, name)
+                    return globals()[name]
     if name.startswith("__"):
         raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     from .language.foreign_names import unknown_name

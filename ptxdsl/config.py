@@ -206,12 +206,23 @@ def _read(
     return replace(Config.read(given), **dict(changes))
 
 
+_latest: tuple[list[Any], list[Any], tuple[tuple[str, Any], ...], Config] | None = None
+"""The environment and the changes for which the settings were asked last: comparing them takes less than `_read`."""
+
+
 def current() -> Config:
     """The settings in force: the environment, changed by every :func:`override` around the call.
 
     The same object for as long as they are the same.
     """
-    return _read(tuple(_environ), tuple(map(_environ.get, _VARIABLES)), _overrides.get())
+    global _latest  # noqa: PLW0603
+    names, values, changes = [*_environ], [*_environ.values()], _overrides.get()
+    latest = _latest
+    if latest is not None and names == latest[0] and values == latest[1] and changes is latest[2]:
+        return latest[3]
+    found = _read(tuple(names), tuple(map(_environ.get, _VARIABLES)), changes)
+    _latest = names, values, changes, found
+    return found
 
 
 def backend_token() -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from .errors import PtxTypeError, StructureError, TraceError
 from .language import current, ptx, reg
 from .language.builder import fatal, thread
 from .language.errors import described, located
+from .language.values.functions import parts_named
 from .language.values.literals import known_integer
 from .tiles import Stage
 from .types import u32
@@ -81,8 +82,10 @@ class Pipeline:
         self.consumers, self.producers = _count("consumers", consumers), _count("producers", producers)
         self.nbytes = None if nbytes is None else _count("bytes", nbytes)
         self.cluster = cluster
-        self.full = mbarrier.declare(self.stages)
-        self.empty = mbarrier.declare(self.stages)
+        with parts_named("full"):
+            self.full = mbarrier.declare(self.stages)
+        with parts_named("empty"):
+            self.empty = mbarrier.declare(self.stages)
         if start:
             mbarrier.start(*self.bars, cluster=cluster)
 
@@ -143,8 +146,10 @@ class _Side:
 
     def __init__(self, pipe: Pipeline, bars: Any, parity: int) -> None:
         self.pipe, self.bars, self.fills = pipe, bars, parity == 1
-        index, phase = reg(u32, 0), reg(u32, parity)
-        self.index, self.phase = index, phase
+        with parts_named("stage"):
+            self.index = reg(u32, 0)
+        with parts_named("parity"):
+            self.phase = reg(u32, parity)
 
     def _taken(self, way: str) -> None:
         """Refuse the other way of taking stages: a turn begins at the first stage, whatever is next."""

@@ -37,7 +37,7 @@ from .language.errors import described, located
 from .language.values.literals import known_integer
 from .mma import Accumulator
 from .mma.descriptors import STEP, address, along_k, distances, moves
-from .mma.operands import kind_named, multiple, predicate
+from .mma.operands import check_shapes, check_types, kind_named, multiple, predicate
 from .mma.sums import Held, accumulator
 from .tiles import Tile
 from .types import (
@@ -337,27 +337,11 @@ def _check(sums: Any, a: Any, b: Any) -> None:
     for name, given, kinds in (("a", a, (Tile, Operand)), ("b", b, (Tile,))):
         if not isinstance(given, kinds):
             raise located(PtxTypeError, f"`{what}`: {name} is {described(given)}", "a Tile in shared memory")
-    if _KINDS.get(a.dtype) is None or _KINDS.get(a.dtype) != _KINDS.get(b.dtype) or {a.dtype, b.dtype} == {f16, bf16}:
-        hint = next(
-            (f"`{name}.cast(tf32)` takes f32 for tf32" for name, x in (("a", a), ("b", b)) if x.dtype is f32),
-            f"a and b of {a.dtype}",
-        )
-        raise located(PtxTypeError, f"`{what}` of {a.dtype} and {b.dtype}: no matrix core multiplies them", hint)
-    results = _RESULTS[_KINDS[a.dtype]] if bf16 not in (a.dtype, b.dtype) else (f32,)
-    if sums.dtype not in results:
-        raise located(
-            PtxTypeError, f"`{what}` of {a.dtype} into sums of {sums.dtype}",
-            f"sums of {' or '.join(map(str, results))}",
-        )
-    share = 1 + sums.pair
-    if (share * a.shape[0], share * b.shape[1]) != sums.shape or a.shape[1] != b.shape[0]:
-        told = " and ".join(f"{x[0]} x {x[1]}" for x in (a.shape, b.shape))
-        turned = (share * a.shape[0], share * b.shape[0]) == sums.shape and a.shape[1] == b.shape[1]
-        whose = "the halves of a pair, " if sums.pair else ""
-        raise located(
-            PtxTypeError, f"`{what}` of {told} into {sums.shape[0]} x {sums.shape[1]}",
-            "`b.T`: b is stored with its columns as rows" if turned else f"{whose}a (m, k), b (k, n), sums (m, n)",
-        )
+    kind, types = _KINDS.get(a.dtype), {a.dtype, b.dtype}
+    known = kind is not None and kind == _KINDS.get(b.dtype) and types != {f16, bf16}
+    results = (f32,) if bf16 in types else _RESULTS.get(kind or "", ())
+    check_types(what, sums.dtype, a, b, results if known else ())
+    check_shapes(what, sums.shape, a, b, pair=sums.pair)
     multiple("columns", a.shape[1], STEP // a.dtype.bytes, " of a")
 
 

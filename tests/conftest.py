@@ -20,7 +20,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the user's settings and cache out of the tests, and the tests out of the user's cache."""
     for variable in [name for name in os.environ if name.startswith("PTXDSL_")]:
         del os.environ[variable]
-    cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-")
+    # threads that still compile may write to it while it goes
+    cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(cache.cleanup)
     os.environ["PTXDSL_CACHE_DIR"] = cache.name
     os.environ.setdefault("TEST_SEED", str(secrets.randbits(32)))  # processes that share a run collect the same tests

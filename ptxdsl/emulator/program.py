@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Union
@@ -15,6 +16,7 @@ from .codegen.code import Code
 from .codegen.kept_code import keep, key_of, recall
 from .machine.address_spaces import AddressSpaces, ModuleMemory
 from .machine.array_history import note
+from .machine.warp_rows import has_odd_rows
 from .runtime.block_state import LaunchState
 from .runtime.launcher import Launcher
 
@@ -30,7 +32,7 @@ __all__ = ["Program", "load"]
 BOUNDS: Literal["memory"] = "memory"
 """In place of the sanitizer's checks: code of its own, in which accesses out of bounds may be passed over."""
 DEFERS = -1
-"""In place of the number of annotations: asynchronous copies are made later, as the seed says."""
+"""In place of the number of annotations: a seed says when copies are made and where warps stop at strong accesses."""
 Tools = Union["Checks", Literal["memory"], None]
 Launches = Callable[["Sequence[Scalar | Buffer]"], None]
 """Launches a kernel with arguments."""
@@ -47,6 +49,8 @@ class Program:
         self._spaces: dict[tuple[str, Shape3 | None, int], AddressSpaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Tools, Shape3 | None, int], Code] = {}
         self._wraps: dict[tuple[str, Shape3, Tools, Shape3 | None, int], set[int]] = {}
+        self._shapes: dict[tuple[str, Shape3], Shape3] = {}
+        """Which threads make the warps of a block, where no tool observes them."""
         self._asked: set[tuple[str, Shape3]] = set()
         """Kernels that have been looked for on disk."""
         self._annotations: list[tuple[Module, Annotations]] = []
@@ -71,10 +75,10 @@ class Program:
             return self._read
 
     @cached_property
-    def _is_asynchronous(self) -> bool:
-        """Whether some instruction may complete later than it stands."""
+    def _synchronises(self) -> bool:
+        """Whether some instruction may complete later than it stands, or accesses memory strongly."""
         return any(
-            isinstance(statement, Instruction) and statement.form.effects.completes
+            isinstance(statement, Instruction) and (statement.form.effects.completes or statement.form.effects.strong)
             for function in self.module.functions for statement in function.body or ()
         )
 
@@ -108,12 +112,26 @@ class Program:
         """Take a kernel from disk, if it is there."""
         self._asked.add((entry, block))
         spaces = cache(lambda: self._new_spaces(entry, None, 0))
-        found = recall(key_of(self._text, entry, block), spaces, lambda: _lowered(spaces(), block))
+        found = recall(key_of(self._text, entry, block), block, spaces, lambda shape: _lowered_again(spaces(), shape))
         if found is not None:
-            kept, code = found
-            code.wraps = self._wraps.setdefault((entry, block, None, None, 0), set())
+            kept, code, shape = found
+            code.wraps = self._wraps.setdefault((entry, shape, None, None, 0), set())
             self._spaces.setdefault((entry, None, 0), kept)
-            self._codes[entry, block, False, None, None, 0] = code
+            self._shapes[entry, block] = shape
+            self._codes[entry, shape, False, None, None, 0] = code
+
+    def shape_of(self, entry: str, config: LaunchConfig, spaces: AddressSpaces | None = None) -> Shape3:
+        """The shape of a launch's blocks in the warps that it runs in: a seed draws among those of a GPU."""
+        block = config.block
+        if config.seed is not None or config.cluster is not None or not has_odd_rows(block):
+            return block
+        found = self._shapes.get((entry, block))
+        if found is None:
+            from .analysis.warp_rows import in_rows
+
+            function = (spaces or self._kernel(entry, None)).function
+            found = self._shapes[entry, block] = in_rows(function, block)
+        return found
 
     def code(
         self, entry: str, block: Shape3, conservative: bool = False, checks: Tools = None,
@@ -138,8 +156,9 @@ class Program:
                     made = instrumented(spaces, block, conservative, checks, wraps, spread_of)
                     found = made or self.code(entry, block, conservative, BOUNDS, cluster, annotated)
             self._codes[key] = found
-            if (entry, block) in self._asked and key == (entry, block, False, None, None, 0):
-                keep(key_of(self._text, entry, block), found, spaces)
+            plain = block[0], block[1], block[2]
+            if (entry, plain) in self._asked and key == (entry, block, False, None, None, 0):
+                keep(key_of(self._text, entry, plain), block, found, spaces)
         return found
 
     def codes(self, entry: str) -> list[tuple[Shape3, Tools, Code]]:
@@ -173,7 +192,8 @@ class Program:
             annotated = self._annotated(config.traced)
         observing = observer.get()
         sanitizes = not tools.isdisjoint(("race", "order", "cas", "init", "memory"))
-        if config.seed is not None and not sanitizes and observing is None and self._is_asynchronous:
+        later = config.seed is not None if observing is None else getattr(observing, "defers", False)
+        if later and not sanitizes and self._synchronises:
             annotated = DEFERS
         if self._text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
             self._recall(entry, config.block)
@@ -181,6 +201,8 @@ class Program:
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
             config = replace(config, cluster=spaces.cluster)
             spaces = self._kernel(entry, config.cluster, annotated)
+        if observing is None:
+            config = _in_rows(config, self.shape_of(entry, config, spaces))
         block, cluster = config.block, config.cluster
 
         def code(slow: bool, tools: Tools = None) -> Code:
@@ -198,6 +220,15 @@ class Program:
             observing.run(LaunchState(spaces, config, arguments))
 
         return observed
+
+
+def _in_rows(config: LaunchConfig, block: Shape3) -> LaunchConfig:
+    """The configuration with its warps as the shape of the block says."""
+    if block is config.block:
+        return config
+    made = copy(config)
+    object.__setattr__(made, "block", block)
+    return made
 
 
 def _alike(one: Module, other: Module) -> bool:
@@ -252,3 +283,10 @@ def _lowered(
 
     with paused():
         return translate(spaces.function, spaces, block, conservative, wraps=wraps)
+
+
+def _lowered_again(spaces: AddressSpaces, block: Shape3) -> Code:
+    """The code of a kernel that another process has lowered, for a shape of which the lanes of warps are known."""
+    from .analysis.warp_rows import with_offsets
+
+    return _lowered(spaces, with_offsets(spaces.function, block))

@@ -159,6 +159,7 @@ ORDERS = ("sc", "acq_rel", "acquire", "release", "relaxed", "volatile", "weak")
 SCOPES = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
 _BRANCHES = ("branch", "indexed_branch")
 _ENDS = ("return", "exit", "trap")
+_COMMUTATIVE = ("add", "and", "or", "xor", "min", "max")
 _THREADS: tuple[Threads, ...] = ("warp", "block", "cluster")
 _BARRIERS: dict[str, Scope] = {"warp": "warp", "block": "cta", "cluster": "cluster", "mbarrier": "cta"}
 """The barriers, and how far each orders memory where the modifiers say no scope."""

@@ -62,4 +62,4 @@ def evaluate(expression: str, names: dict[str, Any]) -> Any:
     >>> evaluate("area(shape, 'mn') // 32", {**NAMES, "shape": "m16n8k8"})
     4
     """
-    return eval(_compiled(expression), _GLOBALS, names)
+    return names[expression] if expression in names else eval(_compiled(expression), _GLOBALS, names)

@@ -101,6 +101,10 @@ class Row(LazyRepr):
                 return tuple(self._expand(tokens, chosen, names, needs))
         return ()
 
+    def begins(self, tokens: tuple[str, ...]) -> bool:
+        """Whether these modifiers are complete, or something may follow them."""
+        return next(_complete(self.slots, tokens), None) is not None
+
     def completions(self, tokens: tuple[str, ...]) -> set[str]:
         """What may stand after these modifiers; "" if they are complete."""
         return set(_complete(self.slots, tokens))

@@ -55,7 +55,8 @@ slot ``type``, or else the last type in the mnemonic.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -65,25 +66,71 @@ from .effects import STATED
 from .forms import Row
 from .specs import Need, Slot, Special
 
-__all__ = ["Block", "blocks", "parse_names", "parse_specials"]
+__all__ = ["Block", "Chapter", "parse_names", "parse_specials"]
 
-_BLOCK = re.compile(r"^(\w+)(.*)\n((?:[ ].*\n)*)", re.MULTILINE)
+_START, _END = re.compile(r"\n(\w+)"), re.compile(r"\n(?! )")
+
+
+class Chapter:
+    """A chapter in which the rows have not been looked at yet."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, f"\n{text}\n"
+        self.starts: dict[str, list[int]] = {}
+        """Where the lines are that begin with a word at the left margin, by that word."""
+        for match in _START.finditer(self.text):
+            self.starts.setdefault(match[1], []).append(match.start() + 1)
+
+    @cached_property
+    def _lets(self) -> list[dict[str, str]]:
+        """What is named above the first ``let`` line, above the second, and so on, and above the end."""
+        found: list[dict[str, str]] = [{}]
+        for start in self.starts.get("let", ()):
+            name, _, value = self.text[start + 3 : self.text.index("\n", start)].partition("=")
+            found.append({**found[-1], name.strip(): _filled(value.strip(), found[-1])})
+        return found
+
+    @property
+    def opcodes(self) -> list[str]:
+        return [word for word in self.starts if word not in ("let", "name")]
+
+    def blocks(self, opcode: str) -> Iterator[Block]:
+        """The rows of an opcode, not yet read."""
+        for start in self.starts.get(opcode, ()) if opcode not in ("let", "name") else ():
+            end = _END.search(self.text, start)
+            head, _, body = self.text[start : end.start() if end else None].partition("\n")
+            lets = self._lets[bisect_right(self.starts.get("let", ()), start)]
+            yield Block(head, body, lets, self.name)
 
 
 @dataclass(eq=False, repr=False)
 class Block:
-    """The text of a row, and the ``let`` lines above it."""
+    """The text of a row, and what the ``let`` lines above it name."""
 
     head: str
     body: str
     lets: dict[str, str]
     chapter: str
 
-    def may_spell(self, tokens: tuple[str, ...]) -> bool:
+    def may_begin(self, tokens: tuple[str, ...]) -> bool:
         """Whether the modifiers that the row begins with allow these: a cheap filter, before the row is read."""
-        for literal, token in zip(self.head.partition(" ")[0].partition("{")[0].split(".")[1:], tokens):
-            if literal != token:
-                return literal in self.lets or f".{literal} =" in self.body
+        syntax = self.head.partition(" ")[0].partition("{")[0]
+        return self._fit(syntax.split(".")[1:], tokens)
+
+    def may_spell(self, tokens: tuple[str, ...]) -> bool:
+        """The same of the modifiers that the row ends with."""
+        syntax = self.head.partition(" ")[0].rpartition("}")[2]
+        return self._fit(reversed(syntax.split(".")[1:]), reversed(tokens))
+
+    def _fit(self, parts: Iterable[str], tokens: Iterable[str]) -> bool:
+        """Whether modifiers may be these parts of the syntax, up to the first slot, whose values may be several."""
+        for part, token in zip(parts, tokens):
+            if part != token:
+                if f".{part} =" in self.body:
+                    values = self.body.partition(f".{part} =")[2].partition("\n")[0]
+                else:
+                    values = self.lets.get(part, "")
+                return token in values or "$" in values or "{" in values
         return True
 
     @cached_property
@@ -93,20 +140,6 @@ class Block:
             return _row(self)
         except Exception as error:
             raise ValueError(f"chapter {self.chapter}: {self.head!r}: {error}") from error
-
-
-def blocks(text: str, chapter: str) -> dict[str, list[Block]]:
-    """The rows of a chapter by their opcode, not yet read."""
-    lets: dict[str, str] = {}
-    found: dict[str, list[Block]] = {}
-    for match in _BLOCK.finditer(text if text.endswith("\n") else text + "\n"):
-        opcode, rest, body = match.groups()
-        if opcode == "let":
-            name, _, value = rest.partition("=")
-            lets = {**lets, name.strip(): _filled(value.strip(), lets)}
-        elif opcode != "name":
-            found.setdefault(opcode, []).append(Block(opcode + rest, body, lets, chapter))
-    return found
 
 
 def parse_names(text: str) -> Iterator[tuple[str, frozenset[str]]]:
@@ -142,6 +175,8 @@ def _need(text: str) -> Need:
 
 @cache
 def _values(text: str) -> dict[str, Need | None]:
+    if "[" not in text and "{" not in text:
+        return dict.fromkeys(text.split())
     text = re.sub(r"(\S*)\{(\d+)\.\.(\d+)/(\d+)\}(\S*)", _range, text)
     return {m[1]: _need(m[2]) if m[2] else None for m in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
 

@@ -1,48 +1,59 @@
 """Queries of the instruction table: by opcode, by mnemonic, by what may follow one; what is near where there is none.
 
-A chapter is split into its rows when the table is first queried, and a row is parsed when its opcode is.
+A chapter is split into its rows when the table is first queried, and a row is parsed when it may be meant.
 """
 
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from ..errors import UnknownInstruction, similar
 from ..types import TYPES
 from .forms import Form, Row
-from .notation import Block, blocks, parse_names, parse_specials
+from .notation import Block, Chapter, parse_names, parse_specials
 from .specs import Need, OperandSpec, Special
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "chapters", "completions", "form_of", "lookup", "names", "opcodes",
-    "rows", "special", "special_registers",
+    "Form", "Need", "OperandSpec", "Row", "Special", "begins", "chapters", "completions", "form_of", "lookup", "names",
+    "opcodes", "rows", "special", "special_registers",
 ]
 
 
 @cache
 def chapters() -> dict[str, str]:
     """The text of each chapter by its name."""
-    return {path.stem: path.read_text("utf-8") for path in sorted((Path(__file__).parent / "chapters").glob("*.isa"))}
+    found = {}
+    folder = os.path.join(os.path.dirname(__file__), "chapters")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".isa"):
+            with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                found[name[:-4]] = file.read().decode().replace("\r\n", "\n")
+    return found
 
 
 @cache
-def _blocks() -> dict[str, list[Block]]:
-    """The rows of each opcode, not yet read."""
-    found: dict[str, list[Block]] = {}
-    for chapter, text in chapters().items():
-        for opcode, own in blocks(text, chapter).items():
-            found.setdefault(opcode, []).extend(own)
-    return found
+def _chapters() -> list[Chapter]:
+    return [Chapter(name, text) for name, text in chapters().items()]
+
+
+@cache
+def _blocks(opcode: str) -> list[Block]:
+    """The rows of an opcode, not yet read."""
+    return [block for chapter in _chapters() for block in chapter.blocks(opcode)]
 
 
 @cache
 def opcodes() -> dict[str, tuple[str, ...]]:
     """Every opcode of the table, with the chapters that have rows of it."""
-    return {opcode: tuple(dict.fromkeys(block.chapter for block in own)) for opcode, own in _blocks().items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for chapter in _chapters():
+        for opcode in chapter.opcodes:
+            found[opcode] = (*found.get(opcode, ()), chapter.name)
+    return found
 
 
 @cache
@@ -57,14 +68,15 @@ def names(opcode: str) -> frozenset[str]:
 
 def rows(opcode: str) -> tuple[Row, ...]:
     """The rows of an opcode; () if the table has none."""
-    return tuple(block.row for block in _blocks().get(opcode, ()))
+    return tuple(block.row for block in _blocks(opcode))
 
 
-def _candidates(mnemonic: str) -> tuple[list[Row], tuple[str, ...]]:
-    """The rows that may spell what begins with these modifiers, and the modifiers."""
+def _candidates(mnemonic: str, whole: bool = False) -> tuple[Iterator[Row], tuple[str, ...]]:
+    """The rows that may spell what begins with these modifiers, or has these only, and the modifiers."""
     opcode, *modifiers = mnemonic.split(".")
     tokens = tuple(modifiers)
-    return [block.row for block in _blocks().get(opcode, ()) if block.may_spell(tokens)], tokens
+    own = (block for block in _blocks(opcode) if block.may_begin(tokens))
+    return (block.row for block in own if not whole or block.may_spell(tokens)), tokens
 
 
 @cache
@@ -101,7 +113,7 @@ def lookup(mnemonic: str) -> tuple[Form, ...]:
     >>> lookup("fma.rn.f32")[0].operands[0].type
     f32
     """
-    candidates, tokens = _candidates(mnemonic)
+    candidates, tokens = _candidates(mnemonic, whole=True)
     forms = tuple(form for row in candidates for form in row.forms(tokens))
     if not forms:
         raise unknown(mnemonic)
@@ -119,6 +131,12 @@ def _reduced(form: Form) -> tuple[Callable[..., Form], tuple[Any, ...]]:
 
 
 copyreg.pickle(Form, _reduced)
+
+
+def begins(mnemonic: str) -> bool:
+    """Whether a mnemonic is complete, or something may follow it."""
+    candidates, tokens = _candidates(mnemonic)
+    return any(row.begins(tokens) for row in candidates)
 
 
 def completions(mnemonic: str) -> set[str]:

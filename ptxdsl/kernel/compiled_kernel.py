@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from .. import config
-from ..collector import paused
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
@@ -98,8 +97,7 @@ class CompiledKernel:
         """The kernel loaded on a backend."""
         run = self._runs.get(backend)
         if run is None:
-            with paused():
-                run = self._runs[backend] = self._load(backend)
+            run = self._runs[backend] = self._load(backend)
         return run
 
     def _load(self, backend: str) -> Run:

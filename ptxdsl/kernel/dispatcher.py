@@ -187,35 +187,39 @@ class Launch:
             )
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
-        kernel = self.kernel.compiled(constants)
-        unchanged = kernel.unchanged
-        if len(constants) != len(named):
-            args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
-        if kernel is not self.prepared.checked:
-            with paused():
+        with paused():
+            kernel = self.kernel.compiled(constants)
+            unchanged = kernel.unchanged
+            if len(constants) != len(named):
+                args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
+            if kernel is not self.prepared.checked:
                 kernel.check(self.config)
-                _ = kernel.bind
-            self.prepared.checked = kernel
+                self.prepared.checked = kernel
+            arguments = kernel.bind(args)
+            backend, geometry = self._chosen(kernel)
+            observer = config.observer.get()
+            if observer is not None:
+                observer.launching(self.kernel, constants, backend)
+            config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
+            run = kernel.run_on(backend)
+        run(geometry, arguments)
+        if observer is None:
+            self._keep(run.fast_path(geometry, args, arguments), unchanged, constants, named, key)
+
+    def _chosen(self, kernel: CompiledKernel) -> tuple[str, LaunchConfig]:
+        """The backend, and the geometry with the settings that are in force."""
         settings, geometry = config.current(), self.config
-        arguments = kernel.bind(args)
         backend = choose(self.prepared.backend or settings.backend)
         if backend == "emulator" and geometry.sanitize is None and settings.sanitize is not None:
             geometry = replace(geometry, sanitize=settings.sanitize)
-        if backend == "emulator" and geometry.seed is None and settings.seed is not None:
+        if backend == "emulator" and geometry.seed is None and settings.seed is not None and not geometry.schedule:
             geometry = replace(geometry, seed=settings.seed)
         if backend == "gpu" and geometry.schedule is not None:
             raise LaunchError(
                 f"schedule={geometry.schedule!r} is the emulator's, and kernel `{kernel.entry}` is launched on a GPU",
                 loc=caller(), hint='`.configure(grid, block, schedule="explore", backend="emulator")`',
             )
-        observer = config.observer.get()
-        if observer is not None:
-            observer.launching(self.kernel, constants, backend)
-        config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
-        run = kernel.run_on(backend)
-        run(geometry, arguments)
-        if observer is None:
-            self._keep(run.fast_path(geometry, args, arguments), unchanged, constants, named, key)
+        return backend, geometry
 
     def _keep(
         self, fast_path: FastPath | None, unchanged: Callable[[], bool] | None, constants: Mapping[str, Any],

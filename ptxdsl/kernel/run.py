@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import config
+from ..collector import paused
 from ..errors import LaunchError, caller
 from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites
 
@@ -55,7 +56,7 @@ class EmulatorRun:
             return
         from ..emulator.outcomes.explored_launch import ExploredLaunch
 
-        with ExploredLaunch():
+        with ExploredLaunch(geometry.schedule):
             self._launcher(geometry)(arguments)
 
     def _launcher(self, geometry: LaunchConfig) -> Callable[[Sequence[Argument]], None]:
@@ -63,7 +64,9 @@ class EmulatorRun:
         if self.traced is not None and geometry.sanitize and "memory" in geometry.sanitize:
             geometry = replace(geometry, traced=self.traced)
         tracks = bool(geometry.sanitize and "init" in geometry.sanitize)
-        program, references, launches = self.program, self.references, self.program.launcher(self.entry, geometry)
+        program, references = self.program, self.references
+        with paused():
+            launches = program.launcher(self.entry, geometry)
 
         def launch(arguments: Sequence[Argument]) -> None:
             given = self._given(arguments, tracks)

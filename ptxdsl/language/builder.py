@@ -158,7 +158,8 @@ class Trace:
     preverified, since each operand was checked when it was appended, unless
     ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
     before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers need of the launch
-    (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`.
+    (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`, ``suffix`` is what the names of a helper's
+    parts end in.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:
@@ -193,6 +194,7 @@ class Trace:
         self.block_needs: list[Any] = []
         self.box_needs: list[Any] = []
         self.called = False
+        self.suffix = ""
         self.addresses: dict[Any, Any] = {}
         self.indexed: list[tuple[ir.Address, ir.Indexed, tuple[Any, ...]]] = []
         self.kept: list[tuple[ir.Instruction, ir.Register, ir.Register]] = []

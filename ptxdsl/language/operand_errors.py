@@ -249,7 +249,8 @@ def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError
     if isinstance(argument, str):
         return _parameter_error(space, argument)
     if isinstance(argument, Pointer):
-        return _space_error(space, argument)
+        named_space = space == "shared" and argument.space.startswith("shared::") and argument.space in form.tokens
+        return None if named_space else _space_error(space, argument)
     if isinstance(argument, Value):
         type = argument.type
         narrow = space in ("tmem", "fabric")

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, count, islice, repeat
+from typing import Any
 
 from .. import ir
 from ..types import TYPES, ScalarType
@@ -28,6 +29,8 @@ _pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
 
 
 _growing = threading.Lock()
+_new: Any = tuple.__new__
+"""Makes a named tuple in half of the time that its class takes."""
 _CHUNK = 64
 """Registers that are made at a time."""
 
@@ -36,8 +39,7 @@ def _grown(prefix: str, number: int) -> list[ir.Register]:
     """The next registers of a family from a number on."""
     pool, kind = _pools[prefix], TYPES[_FAMILIES[prefix][0]]
     with _growing:
-        while len(pool) < number + _CHUNK:
-            pool.append(ir.Register(f"{prefix}{len(pool)}", kind))
+        pool += [_new(ir.Register, (f"{prefix}{n}", kind)) for n in range(len(pool), number + _CHUNK)]
     return pool[number : number + _CHUNK]
 
 

@@ -102,6 +102,8 @@ def _converter(check: ParameterCheck, foreign: int) -> Convert:
     return foreign_scalar(check, annotation, foreign) if foreign else scalar(check, annotation)
 
 
+_new: Any = tuple.__new__
+"""Makes a named tuple without its function of the named fields, which takes longer than the tuple itself."""
 _NUMPY_NAMES = {dtype: dtype.name for dtype in map(np.dtype, "?bhiqBHIQefd")}
 """numpy's names of the types of elements that need no look at their order of bytes."""
 
@@ -114,7 +116,8 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
         if type(value) is np.ndarray:
             dtype, address, nbytes = known.get(value.dtype), plain_address(value), value.nbytes
             if dtype is not None and address and not (address % size or nbytes % size):
-                return (Buffer(name, address, nbytes, dtype, value.shape, value.strides, True, value),)
+                fields = (name, address, nbytes, dtype, value.shape, value.strides, True, value, None, None, ())
+                return (_new(Buffer, fields),)
         return checked(value)
 
     def checked(value: Any) -> tuple[Argument, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -112,6 +113,9 @@ the settings are others: then the launch goes through all its checks again.
 """
 
 
+_SCHEDULE = re.compile(r"\d+:\d+\.\d+(#\d+)?( \d+:\d+\.\d+(#\d+)?)*")
+
+
 @dataclass(frozen=True)
 class LaunchConfig:
     """How many blocks of how many threads, and the other options of a launch.
@@ -119,7 +123,8 @@ class LaunchConfig:
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
     warps run in a random schedule, the same for the same seed; with ``schedule="explore"`` it makes the launch in every
-    execution that PTX's memory model allows; ``traced`` is the module that the text was printed from,
+    execution that PTX's memory model allows, or that the order of its synchronisation does, and with a schedule that
+    this has told in that one again; ``traced`` is the module that the text was printed from,
     with what only a sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no
     GPU can launch.
 
@@ -157,8 +162,20 @@ class LaunchConfig:
         put(self, "sanitize", sanitizers(self.sanitize, _no_sanitizer))
         if self.seed is not None:
             put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
-        if self.schedule not in (None, "explore"):
-            raise LaunchError(f"schedule is None or 'explore', not {self.schedule!r}", loc=caller())
+        if self.schedule is not None:
+            self._check_schedule()
+
+    def _check_schedule(self) -> None:
+        if not isinstance(self.schedule, str) or not (self.schedule == "explore" or _SCHEDULE.fullmatch(self.schedule)):
+            raise LaunchError(
+                f"schedule is None, 'explore', or a schedule that an exploration has told, not {self.schedule!r}",
+                loc=caller(), hint='`schedule="explore"`',
+            )
+        if self.seed is not None:
+            raise LaunchError(
+                f"a launch has a schedule or a seed: seed={self.seed} draws one schedule, and "
+                f"schedule={self.schedule!r} says which", loc=caller(), hint="leave one of them out",
+            )
 
     @cached_property
     def threads(self) -> int:

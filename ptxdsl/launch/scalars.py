@@ -65,6 +65,9 @@ def packed_range(kind: ScalarType) -> tuple[float, float]:
     return -high, high
 
 
+_new: Any = tuple.__new__
+
+
 def scalar(check: ParameterCheck, kind: ScalarType) -> Convert:
     """A number of exactly this type."""
     name = check.parameter.ptx[0].name
@@ -76,7 +79,7 @@ def scalar(check: ParameterCheck, kind: ScalarType) -> Convert:
 
     def number(value: Any) -> tuple[Argument, ...]:
         if type(value) is exact and low <= value <= high:
-            return (Scalar(name, pack(value)),)
+            return (_new(Scalar, (name, pack(value), ())),)
         return (Scalar(name, encoded(check, kind, value)),)
 
     return number

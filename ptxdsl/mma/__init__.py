@@ -32,7 +32,7 @@ from ..language.errors import described, located
 from ..tiles import Tile
 from ..types import ScalarType, f16, f32, f64, s32
 from .fragments import Fragment, Loader, checked, load
-from .operands import KINDS, RESULTS, SHAPES, kind_named, multiple, sides
+from .operands import KINDS, RESULTS, SHAPES, check_shapes, check_types, kind_named, multiple, sides
 from .sums import Accumulator, accumulator
 
 __all__ = ["Accumulator", "Fragment", "Tile", "check_product", "load_a", "load_b", "multiply", "zeros"]
@@ -128,22 +128,9 @@ def check_product(sums: Accumulator, a: Any, b: Any, what: str, warps: int) -> N
                 PtxTypeError, f"`{what}`: {given!r} is held by {other}",
                 "`wgmma.multiply`" if given.warps == 4 else "`mma.multiply`",
             )
-    if not any({a.dtype, b.dtype} <= kind for kind in KINDS):
-        hint = f"a and b of {a.dtype}"
-        for given, name in ((a, "a"), (b, "b")):
-            if given.dtype is f32:
-                hint = f"`{name}.cast(tf32)` takes f32 for tf32"
-        raise located(PtxTypeError, f"`{what}` of {a.dtype} and {b.dtype}: no matrix core multiplies them", hint)
-    if sums.dtype not in RESULTS[a.dtype]:
-        results = " or ".join(map(str, RESULTS[a.dtype]))
-        raise located(PtxTypeError, f"`{what}` of {a.dtype} into sums of {sums.dtype}", f"sums of {results}")
-    if (a.shape[0], b.shape[1]) != sums.shape or a.shape[1] != b.shape[0]:
-        told = " and ".join(f"{x[0]} x {x[1]}" for x in (a.shape, b.shape))
-        turned = isinstance(b, Tile) and (a.shape[0], b.shape[0]) == sums.shape and a.shape[1] == b.shape[1]
-        raise located(
-            PtxTypeError, f"`{what}` of {told} into {sums.shape[0]} x {sums.shape[1]}",
-            "`b.T`: b is stored with its columns as rows" if turned else "a (m, k), b (k, n), sums (m, n)",
-        )
+    known = any({a.dtype, b.dtype} <= kind for kind in KINDS)
+    check_types(what, sums.dtype, a, b, RESULTS[a.dtype] if known else ())
+    check_shapes(what, sums.shape, a, b)
 
 
 def _steps(source: Any, side: str) -> Callable[[int], list[list[Any]]]:

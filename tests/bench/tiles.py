@@ -22,7 +22,7 @@ import numpy as np
 from emulator import ONE_THREAD
 from ptxdsl.bench import table
 from ptxdsl.emulator.codegen.library import library
-from ptxdsl.emulator.instructions.matrix_tiles import held_by_lanes
+from ptxdsl.emulator.instructions.tensor_cores.matrix_tiles import held_by_lanes
 
 SIDE, ROWS = 1024, 64
 TYPES = {"bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "s8": np.int8, "tf32": np.float32}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
@@ -21,8 +21,8 @@ from ptxdsl.emulator.instructions.micro_op import Key, MicroOp, Routine
 from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE, affine, per_lane, uniform
 
 EMULATOR = Path(emulator.__path__[0])
-for module in iter_modules(instructions.__path__):
-    import_module(f"{instructions.__name__}.{module.name}")
+for module in walk_packages(instructions.__path__, f"{instructions.__name__}."):
+    import_module(module.name)
 import_module("ptxdsl.emulator.jit.inlining")
 SOURCES = [path.read_text("utf-8").replace("class ", "class:") for path in EMULATOR.rglob("*.py")]
 KINDS: list[type[Key]] = [*MicroOp.__subclasses__(), *Routine.__subclasses__()]
@@ -33,8 +33,8 @@ def test_every_kind_has_an_emitter(kind: type[Key]) -> None:
     """In a module of its family, which is the only one that is sure to be loaded."""
     assert registry.has_emitter(kind)
     emitter = registry._EMITTERS[kind].body if kind in registry._EMITTERS else registry._BUILDERS[kind]
-    family = kind.__module__.rpartition(".")[2]
-    if kind.__module__.startswith(f"{instructions.__name__}."):
+    _, ours, family = kind.__module__.partition(f"{instructions.__name__}.")
+    if ours:
         assert f"{emitter.__module__}.".startswith(f"ptxdsl.emulator.codegen.{family}.")
 
 

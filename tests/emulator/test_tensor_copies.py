@@ -12,6 +12,7 @@ from tensor_copies import copy_kernel, in_shared, place, rows_of
 
 import ptxdsl
 from ptxdsl import break_if, f32, loop, ptx, s32, shared, tensor_map, u64, when
+from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 _LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 _STORE = "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group"
@@ -219,7 +220,8 @@ class TestFaults:
     def test_types_that_are_not_reduced(self) -> None:
         map_ = tensor_map(np.zeros((4, 8), np.float32), (1, 8))
         instruction = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.min.tile.bulk_group"
-        assert self.error(instruction, map_, [0, 0]) == "it by a tensor map of f32; `.min` does not take this type"
+        message = self.error(instruction, map_, [0, 0], hint="`.add` takes f32")
+        assert message == "it by a tensor map of f32; `.min` does not take this type"
 
     def test_an_array_that_is_no_argument(self) -> None:
         array = np.zeros((64, 64), np.float32)
@@ -315,6 +317,26 @@ def test_multicast(rng: np.random.Generator, mask: int, sanitize: Any) -> None:
             np.testing.assert_array_equal(out[rank], box)
         else:
             assert np.isnan(out[rank]).all()
+
+
+@pytest.mark.parametrize(("fence", "order", "found"), [
+    ("", "", False), ("", ".release", False), ("", ".relaxed", True),
+    ("fence.mbarrier_init.release.cluster;", ".relaxed", False), ("fence.acq_rel.cluster;", ".relaxed", False),
+])
+def test_what_orders_the_initialisation_for_other_blocks(fence: str, order: str, found: bool) -> None:
+    text = _CLUSTER.format(
+        mask=0b1111, multicast=".multicast::cluster", group="", comma=", %mask", owner=1, issuer=1, expected="256",
+        load=_LOAD.format(2),
+    )
+    text = text.replace("barrier.cluster.arrive", f"{fence} barrier.cluster.arrive{order}", 1)
+    array, out = np.zeros((8, 16), np.float32), np.empty((4, 4, 16), np.float32)
+    kernel = ptxdsl.load(text)["k"].configure(4, 64, cluster=4, backend="emulator", sanitize="race")
+    with collect() as findings:
+        kernel(tensor_map(array, (4, 16)), out)
+    hint = "put `ptx.fence.mbarrier_init.release.cluster()` behind its initialisation, then `ptxdsl.cluster.sync()`"
+    assert bool(findings) == found
+    assert all(each.message.startswith("race on bar[0] ") for each in findings)
+    assert (hint in {each.hint for each in findings}) == found
 
 
 @pytest.mark.parametrize("multicast", [True, False])

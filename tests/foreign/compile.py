@@ -67,7 +67,7 @@ def by_cute(wanted: set[str]) -> Iterator[tuple[str, str]]:
     sys.path.append(str(HERE / "sources"))
     import cute_kernels
 
-    for name, (target, _, _, shared) in cute_kernels.KERNELS.items():
+    for name, (target, _, _, head) in cute_kernels.KERNELS.items():
         if wanted and name not in wanted:
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def by_cute(wanted: set[str]) -> Iterator[tuple[str, str]]:
             code = f"from cute_kernels import KERNELS, cute; made = KERNELS[{name!r}]; cute.compile(made[1], *made[2])"
             own = {**os.environ, **changed}
             subprocess.run([sys.executable, "-c", code], check=True, cwd=HERE / "sources", env=own)
-            yield name, f"// {json.dumps({'shared': shared})}\n{next(Path(folder).glob('*.ptx')).read_text()}"
+            yield name, f"// {json.dumps(head)}\n{next(Path(folder).glob('*.ptx')).read_text()}"
 
 
 def main() -> None:

@@ -113,3 +113,20 @@ def test_product_of_cute_is_right(name: str, kind: Any, sizes: tuple[int, int, i
         of.launch((tiles(m, tile[0]), tiles(n, tile[1])), [*maps, b"\0"], seed=seed)
         right = wide(a) @ wide(b).T
         assert np.abs(wide(c) - right).max() <= 1e-2 * np.abs(right).max()
+
+
+@pytest.mark.parametrize(("name", "kind", "sizes", "blocks"), [
+    ("cute_tcgen05_f16", f16, (200, 264, 328), 1), ("cute_tcgen05_bf16_pair", bf16, (300, 264, 328), 2),
+])
+def test_product_of_cute_in_tensor_memory_is_right(
+    name: str, kind: Any, sizes: tuple[int, int, int], blocks: int, rng: Rng
+) -> None:
+    """The shapes are compiled in. The first argument is the state of the product: it begins without sums."""
+    (m, n, k), of = sizes, unit(name)
+    a, b = random_array(rng, (m, k), kind), random_array(rng, (n, k), kind)
+    maps = [tensor_map(array, box, swizzle=128) for array, box in ((a, (128, 64)), (b, (128 // blocks, 64)))]
+    for options in ({}, {"seed": int(rng.integers(1000))}, {"sanitize": "all"}):
+        c = np.full((m, n), np.nan, kind)
+        of.launch((tiles(m, 128 * blocks), tiles(n, 128)), [bytes(32 * blocks), *maps, c], **options)
+        right = wide(a) @ wide(b).T
+        assert np.abs(wide(c) - right).max() <= 1e-2 * np.abs(right).max()

@@ -60,6 +60,25 @@ def rows(of: Unit, rng: Rng) -> Case:
     return (2, 3), *moved_rows(of, rng)
 
 
+def convolved(step: int) -> Callable[[Unit, Rng], Case]:
+    """A 3 x 3 convolution with a border of zeros, of every pixel or of each second in both directions."""
+
+    def made(of: Unit, rng: Rng) -> Case:
+        count, height, width = (int(rng.integers(1, most)) for most in (4, 9, 9))
+        x = random_array(rng, (count, step * height, step * width, 64), f16)
+        w = random_array(rng, (3, 3, 64, 32), f16)
+        out = np.full((count * height * width, 32), np.nan, f16)
+        padded = np.pad(wide(x), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        right = sum(
+            padded[:, r : r + step * height : step, s : s + step * width : step] @ wide(w[r, s])
+            for r in range(3) for s in range(3))
+        pixels = of.box(0, x, corners=((-1, -1), (-1, -1)), element_strides=(1, step, step, 1))
+        arguments = [*pixels, *of.box(1, w.reshape(-1, 32)), *of.box(2, out), height, width]
+        return tiles(len(out), 64), arguments, out, np.reshape(right, out.shape)
+
+    return made
+
+
 CASES: dict[str, tuple[Any, float]] = {
     "copies_90": (doubled, 0), "arrivals_100": (doubled, 0), "add_90": (reduced(f32, np.add, 32), 1e-6),
     "max_90": (reduced(np.int32, np.maximum, 16), 0), "xor_100": (reduced(np.int32, np.bitwise_xor, 16), 0),
@@ -68,6 +87,7 @@ CASES: dict[str, tuple[Any, float]] = {
     "tcgen05_100": (product(f16, 128, 128), 2e-3), "tcgen05_two_100": (product(f16, 256, 128), 2e-3),
     "tcgen05_specialised_100": (product(f16, 128, 64, programs=2), 2e-3), "scaled_100": (scaled, 1e-5),
     "cancelled_100": (cancelled, 0), "rows_100": (rows, 0),
+    "convolved1_90": (convolved(1), 2e-3), "convolved2_90": (convolved(2), 2e-3),
 }
 
 
@@ -88,6 +108,6 @@ def test_kernel_is_right_under_a_seed(name: str, rng: Rng) -> None:
     check(name, rng, seed=int(rng.integers(1000)))
 
 
-@pytest.mark.parametrize("name", ["wgmma_registers_90", "scaled_100"])
+@pytest.mark.parametrize("name", ["wgmma_registers_90", "scaled_100", "convolved2_90"])
 def test_nothing_is_found(name: str, rng: Rng) -> None:
     check(name, rng, sanitize="all")

@@ -365,7 +365,7 @@ WRONG: list[tuple[Wrong, str, str]] = [
     (
         lambda g: mma.multiply(mma.zeros(64, 64), tile(f32, 32), tile(f32, 32).T),
         "`mma.multiply` of f32 and f32: no matrix core multiplies them",
-        "`b.cast(tf32)` takes f32 for tf32",
+        "`a.cast(tf32)` takes f32 for tf32",
     ),
     (
         lambda g: mma.multiply(mma.zeros(64, 64), tile(), tile(bf16).T),

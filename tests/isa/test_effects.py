@@ -193,7 +193,7 @@ def test_the_pages_say_it() -> None:
 
 OF_THEIR_OWN = (
     "isa", "semantics", "instructions", "codegen", "kernels", "expansions.py", "loop_bounds.py", "value_operations.py",
-    "static_values.py", "thread_numbers.py", "bitwise_offsets.py", "block_numbers.py",
+    "static_values.py", "thread_numbers.py", "bitwise_offsets.py", "block_numbers.py", "warp_rows.py",
 )
 """What knows instructions by their opcodes: the table, what they compute, what lowers, emits or expands each, and what
 follows a number through arithmetic.

@@ -26,7 +26,7 @@ from ptxdsl.isa import targets
 from ptxdsl.isa.generate import pages, stubs
 from ptxdsl.isa.__main__ import derived
 from ptxdsl.isa.forms import Form, Row
-from ptxdsl.isa.notation import blocks, parse_specials
+from ptxdsl.isa.notation import Chapter, parse_specials
 from ptxdsl.isa.specs import OperandSpec
 from ptxdsl.isa.targets import LATEST, TARGETS, introduced, limits, lowest, satisfies, served
 
@@ -35,7 +35,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 def row(text: str) -> Row:
     """The one row of a chapter."""
-    (found,) = (block.row for own in blocks(text, "test").values() for block in own)
+    chapter = Chapter("test", text)
+    (found,) = (block.row for opcode in chapter.opcodes for block in chapter.blocks(opcode))
     return found
 
 
@@ -115,8 +116,30 @@ def test_a_range_of_values() -> None:
 
 
 def test_a_let_holds_from_where_it_stands_on() -> None:
-    found = blocks("let type = u32\nop.type d\nlet type = f32\nup.type d\n", "test")
-    assert [list(found[name][0].row.slots[0].values) for name in ("op", "up")] == [["u32"], ["f32"]]
+    chapter = Chapter("test", "let type = u32\nop.type d\nlet type = f32\nup.type d\n")
+    found = [next(chapter.blocks(name)).row for name in ("op", "up")]
+    assert [list(row.slots[0].values) for row in found] == [["u32"], ["f32"]]
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "left"),
+    [
+        ("k.f32", "slot let"), ("k.sem.s64", "slot own"), ("k.x.y", "slot let"), ("k.n16", "slot range"),
+        ("k.sem.z", "slot literal"), ("k.a", "slot"), ("j.f32", ""),
+    ],
+)
+def test_rows_are_passed_over_by_how_they_begin_and_end(modifiers: str, left: str) -> None:
+    rows = {
+        "slot": "op.k{.sem}{.type} d:u32\n    .type = f32 s64 x.y n16 z\n", "let": "op.k.kinds d:u32\n",
+        "own": "op.k{.sem}.kinds d:u32\n    .kinds = s64\n", "range": "op.k.more d:u32\n",
+        "literal": "op.k{.sem}.z d:u32\n",
+    }
+    text = "let kinds = f32 x.y\nlet more = n{8..16/8}\n" + "".join(rows.values())
+    tokens = tuple(modifiers.split("."))
+    blocks = dict(zip(rows, Chapter("test", text).blocks("op")))
+    kept = {name for name, block in blocks.items() if block.may_begin(tokens) and block.may_spell(tokens)}
+    assert kept - {"range"} == set(left.split()) - {"range"}  # whose values are not known before they are read
+    assert {name for name, block in blocks.items() if block.row.forms(tokens)} <= kept
 
 
 def test_the_facts_of_a_row() -> None:
@@ -309,8 +332,8 @@ def test_special_registers() -> None:
 def test_the_table_is_read_only_where_it_is_needed() -> None:
     code = (
         "from ptxdsl import isa; isa.opcodes(); isa.lookup('tcgen05.mma.cta_group::1.kind::f16')\n"
-        "from ptxdsl.isa.table import _blocks\n"
-        "blocks = [block for own in _blocks().values() for block in own]\n"
+        "from ptxdsl.isa.table import _blocks, opcodes\n"
+        "blocks = [block for opcode in opcodes() for block in _blocks(opcode)]\n"
         "print(sum('row' in vars(block) for block in blocks), len(blocks))"
     )
     read, there = subprocess.check_output([sys.executable, "-c", code], text=True).split()

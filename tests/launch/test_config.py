@@ -182,3 +182,20 @@ def test_wrong_override(settings: dict[str, object], message: str) -> None:
         override(**settings)
     assert text_of(caught.value) == message
     assert current().backend == "auto"
+
+
+def test_settings_follow_each_change_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("PTXDSL_SEED", "1"), ("OTHER", "1"), ("PTXDSL_SEED", "2"), ("OTHER", "2")):
+        monkeypatch.setenv(name, text)
+        assert current().seed == int(os.environ["PTXDSL_SEED"])
+        assert current() is current()
+    with override(seed=5):
+        assert current().seed == 5
+        monkeypatch.setenv("PTXDSL_SEED", "3")
+        assert current().seed == 5
+    assert current().seed == 3
+    monkeypatch.delenv("PTXDSL_SEED")
+    assert current().seed is None
+    monkeypatch.setenv("PTXDSL_SED", "3")
+    with pytest.raises(ConfigError):
+        current()

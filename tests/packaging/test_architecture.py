@@ -60,11 +60,11 @@ the first launch, foreign PTX, numpy's arrays, or the few regions that change Py
 INSIDE_THE_EMULATOR = (
     "text", "emulator.instructions", "emulator.machine.texture_pool", "emulator.rewrite", "emulator.codegen",
     "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.clusters", "emulator.runtime.events",
-    "verify",
+    "emulator.analysis.warp_rows", "verify",
 )
 """The same for modules of the emulator: what a kernel that is on disk does not need (parser, rewriting, lowering), what
-needs LLVM, what observes a launch, what few launches need (textures, clusters, faults, calls of the system), and what
-foreign PTX needs."""
+needs LLVM, what observes a launch, what few launches need (textures, clusters, faults, calls of the system, odd rows),
+and what foreign PTX needs."""
 ENTRY_POINTS = ("__main__", "pytest_plugin")
 """Commands and options, each of which imports what it needs."""
 HEAVY = (

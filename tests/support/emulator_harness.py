@@ -44,7 +44,7 @@ def launch(
     program = emulator.load(text)
     entry = next(f.name for f in program.module.functions if f.kind == "entry")
     if second_tier:
-        tier_up(program.code(entry, LaunchConfig(grid, block).block, conservative))
+        tier_up(program.code(entry, program.shape_of(entry, LaunchConfig(grid, block)), conservative))
     given = [argument(n, v) for n, v in arguments.items()]
     program.run(entry, LaunchConfig(grid, block, shared), given, conservative=conservative)
 

@@ -49,10 +49,10 @@ class Unit:
         self.module = ptxdsl.load(text)
         self.block = tuple(int(number) for number in re.findall(r"(?<=reqntid )\d+", rest)[:1])
 
-    def box(self, number: int, array: Array) -> list[Any]:
+    def box(self, number: int, array: Array, **options: Any) -> list[Any]:
         """What Triton passes for a tensor descriptor: a tensor map, the shape and the strides."""
         box = self.head["boxes"][number]
-        made = tensor_map(array, box["block_size"], swizzle=(None, 32, 64, 128)[box["swizzle"]])
+        made = tensor_map(array, box["block_size"], swizzle=(None, 32, 64, 128)[box["swizzle"]], **options)
         return [made, *map(np.int32, array.shape), *(stride // array.itemsize for stride in array.strides)]
 
     def launch(self, grid: Any, arguments: list[Any], **options: Any) -> None:

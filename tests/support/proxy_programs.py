@@ -82,6 +82,10 @@ def store(mark: str = "", where: str = "tile") -> str:
     return f"@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [{where}], 2048; {mark}"
 
 
+def bulk_sum(mark: str = "") -> str:
+    return f"@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [tile], 2048; {mark}"
+
+
 STORED = "@%p0 cp.async.bulk.commit_group;\n@%p0 cp.async.bulk.wait_group.read 0;"
 
 
@@ -189,6 +193,36 @@ def _async_to_all() -> list[Program]:
             if (use, name) == ("bulk store", "no wait"):
                 continue  # nothing else is between the load and the store of one thread
             found.append(_made(f"load -> {use}: {name}", _loaded("//#", wrong[name], steps), False))
+    return found
+
+
+def _answers() -> list[Program]:
+    """Waits without a loop: what they answer is what they are worth."""
+    found = []
+    test = "mbarrier.test_wait.parity.shared.b64 %p40, [bar], 0;"
+    guarded = READ.replace("@%p1", "@%p40")
+    counts = "selp.u32 %r70, 1, 0, %p40; add.u32 %r20, %r20, %r70;"
+    other = f"{FIRST}\n{test}\n@%p40 bra GO;\n{wait('W')}\nGO: {READ}\n{OVER}"
+    state = load().replace("_,", "%rd20,")
+    own = "@%p0 mbarrier.test_wait.shared.b64 %p40, [bar], %rd20;"
+    for name, steps in {
+        "a test, then a loop": [other], "a loop, then a test": [wait("W"), test, READ],
+        "a test behind a barrier": [wait("W", who="%p0"), SYNC, test, READ],
+        "a loop by its own guard": ["setp.ne.u32 %p40, %r0, %r0;", f"L: @!%p40 {test}\n@!%p40 bra L;", READ],
+        "a read that the answer guards": [FIRST, test, guarded, OVER],
+    }.items():
+        found.append(_made(f"answers: {name}", [READY, load(), *steps], True))
+    found.append(_made("answers: the state of the arrival", [
+        READY, state, f"@!%p0 bra L_DONE;\nL: {own}\n@!%p40 bra L;\nL_DONE:\n{SYNC}", READ], True))
+    nobody = [READY, state, own, SYNC, f"{READ} //@"]
+    found.append(_made("answers: nobody uses that of a state", [
+        step.replace("[bar];", "[bar]; //#") for step in nobody], False))
+    for name, steps in {
+        "nobody uses it": [test], "nobody uses that of try_wait": [test.replace("test_wait", "try_wait")],
+        "nobody uses it behind a fence": [test, FENCE],
+        "the next phase is not over": [SYNC, test.replace(" 0;", " 1;"), counts],
+    }.items():
+        found.append(_made(f"answers: {name}", [READY, load(mark="//#"), *steps, f"{READ} //@"], False))
     return found
 
 
@@ -345,6 +379,51 @@ def _mbarriers() -> list[Program]:
         *again, "@%p0 mbarrier.init.shared.b64 [bar], 1;", SYNC, load(), wait("V"), READ], True))
     found.append(_made("mbarrier: initialised again by the loader", [
         *again, "@%p0 mbarrier.init.shared.b64 [bar], 1; //#", load(mark="//@"), SYNC, wait("V"), READ], False))
+    return found + _remade() + _unseen()
+
+
+def _remade() -> list[Program]:
+    """mbarriers that are made again, or invalid, while they count a copy."""
+    found = []
+    inval, init = "@%p0 mbarrier.inval.shared.b64 [bar];", "@%p0 mbarrier.init.shared.b64 [bar], 1;"
+    expect = "@%p0 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar+8], 64;"
+    again = init.replace("[bar]", "[bar+8]")
+    fill = "@%p0 mbarrier.arrive.shared.b64 _, [bar+8];\n" + load(bar="bar+8", size=64).splitlines()[1]
+    for name, steps, right in (
+        ("made again behind a wait", [load(), wait("W"), SYNC, init, SYNC, load(), wait("V")], True),
+        ("made again behind another's wait", [load(), wait("W", who="%p3"), SYNC, init], True),
+        ("made again, another one is pending", [load(bar="bar+8"), init, SYNC, wait("W", "bar+8")], True),
+        ("invalid behind a wait", [load(), wait("W", who="%p0"), inval], True),
+        ("invalid twice", [load(), wait("W"), SYNC, inval, init, SYNC, load(), wait("V"), SYNC, inval], True),
+        ("bytes that have come", [
+            load("other"), wait("W"), expect, fill, wait("V", "bar+8"), SYNC, again], True),
+        ("made again, nobody waits", [load(mark="//#"), SYNC, f"{init} //@"], False),
+        ("made again, the phase before is waited for", [
+            load(), wait("W"), SYNC, load(mark="//#"), SYNC, f"{init} //@"], False),
+        ("made again before a wait", [load(mark="//#"), f"{init} //@"], False),
+        ("invalid, nobody waits", [load(mark="//#"), SYNC, f"{inval} //@"], False),
+        ("made again, bytes lack", [load("other"), wait("W"), expect, SYNC, f"{again} //@"], False),
+    ):
+        found.append(_made(f"mbarrier: {name}", [READY, *steps], right))
+    return found
+
+
+def _unseen() -> list[Program]:
+    """Loads that nobody waits for before the block ends."""
+    found = []
+    again = [load(), wait("W"), SYNC]
+    for name, steps, right in (
+        ("all wait", [load(), wait("W")], True), ("another thread waits", [load(), wait("W", who="%p4")], True),
+        ("the last phase", [*again, load(), wait("V", parity=1, who="%p3")], True),
+        ("two mbarriers", [load(), load("other", "bar+8"), wait("W", who="%p4"), wait("V", "bar+8", who="%p0")], True),
+        ("no load", ["setp.eq.u32 %p45, %r0, 4096;", load(who="%p45")], True),
+        ("loaders leave", [load(), "@%p0 ret;", wait("W")], True),
+        ("nobody waits", [load(mark="//@")], False), ("a barrier", [load(mark="//@"), SYNC], False),
+        ("the phase before", [*again, load(mark="//@")], False),
+        ("the other mbarrier", [load(), load("other", "bar+8", "//@"), wait("W")], False),
+        ("a test", [load(mark="//@"), "mbarrier.test_wait.parity.shared.b64 %p40, [bar], 0;"], False),
+    ):
+        found.append(_made(f"load, ends: {name}", [READY, *steps], right))
     return found
 
 
@@ -465,13 +544,112 @@ def _handed() -> list[Program]:
     return found
 
 
+def _ends() -> list[Program]:
+    """Threads that end while their copies may still read shared memory."""
+    found, commit = [], "@%p0 cp.async.bulk.commit_group;"
+    generic = f"{OVERWRITE}\n{FENCE}\n{SYNC}"
+    kinds = {"bulk store": store, "bulk sum": bulk_sum}
+    waits = {
+        "read": "@%p0 cp.async.bulk.wait_group.read 0;", "whole": "@%p0 cp.async.bulk.wait_group 0;",
+        "twice": "@%p0 cp.async.bulk.wait_group.read 1;\n@%p0 cp.async.bulk.wait_group.read 0;",
+        "all lanes": "cp.async.bulk.wait_group.read 0;",
+    }
+    lacks = {
+        "no wait": "", "all but one": "@%p0 cp.async.bulk.wait_group.read 1;",
+        "a barrier": SYNC, "another thread": "@%p4 cp.async.bulk.wait_group.read 0;",
+        "a wait before": None, "no group": None,
+    }
+    for kind, made in kinds.items():
+        for name, wait_ in waits.items():
+            found.append(_made(f"{kind}, ends: {name}", [generic, made(), commit, wait_], True))
+        for name, lack in lacks.items():
+            steps = [generic, made("//@"), commit, lack]
+            if name == "a wait before":
+                steps = [generic, made(), STORED.replace(".read", ""), SYNC, made("//@"), commit]
+            elif name == "no group":
+                steps = [generic, made("//@"), waits["read"]]
+            found.append(_made(f"{kind}, ends: {name}", [each for each in steps if each], False))
+    early = f"@%p0 bra LAST;\nbra REST;\nLAST: {waits['read']}\nREST:"
+    found.append(_made("bulk store, ends: a wait on its way", [generic, store(), commit, early], True))
+    return found
+
+
+def _global() -> list[Program]:
+    """Global memory that one proxy writes and the other one reads or writes."""
+    found = []
+    fence = "fence.proxy.async.global;"
+    start = f"{OVERWRITE}\n{FENCE}\n{READY}"
+    fenced = {
+        "writers fence": f"{fence}\n{SYNC}", "reader fences": f"{SYNC}\n@%p0 {fence}",
+        "both spaces": f"fence.proxy.async;\n{SYNC}", "one fences, barrier": f"{SYNC}\n@%p0 {fence}\n{SYNC}",
+        "warp by warp": f"{fence}\nbar.sync 3, {THREADS};",
+    }
+    unfenced = {
+        "no fence": SYNC, "fence of shared memory": f"{FENCE}\n{SYNC}", "thread fence": f"fence.acq_rel.gpu;\n{SYNC}",
+        "fence of one before the barrier": f"@%p0 {fence}\n{SYNC}",
+        "fence of tensor maps": f"fence.proxy.tensormap::generic.release.gpu;\n{SYNC}",
+    }
+    to = "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 2048;"
+    uses = {
+        "load": (lambda mark: f"{load('other', mark=mark)}\n{wait('W')}"),
+        "bulk store": (lambda mark: f"@%p0 {to} {mark}\n{STORED}"),
+        "bulk sum": (lambda mark: f"@%p0 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [tile], "
+                                  f"2048; {mark}\n{STORED}"),
+    }
+    writers = {
+        "st": "@%p1 st.global.v4.u32 [%rd3], {%r40, %r40, %r40, %r40};",
+        "st.volatile": "@%p1 st.volatile.global.u32 [%rd3], %r40;",
+        "red": "@%p1 red.global.add.u32 [%rd3], 1;", "atom": "@%p1 atom.global.exch.b32 %r44, [%rd3], 1;",
+    }
+    for writer, written in writers.items():
+        for use, made in uses.items():
+            chosen = list(fenced)[: None if (writer, use) == ("st", "load") else 2]
+            found += [_made(f"global, {writer} -> {use}: {between}", [start, written, fenced[between], made("")], True)
+                      for between in chosen]
+            chosen = list(unfenced)[: None if (writer, use) == ("st", "load") else 1]
+            found += [_made(f"global, {writer} -> {use}: {between}", [
+                start, f"{written} //#", unfenced[between], made("//@")], False) for between in chosen]
+    commit = "@%p0 cp.async.bulk.commit_group;"
+    after = {"ld": "@%p1 ld.global.u32 %r20, [%rd4];", "st": "@%p1 st.global.u32 [%rd4], %r40;",
+             "load": load("other").replace("[%rd0]", "[%rd1]") + "\n" + wait("W"),
+             "bulk store": f"{store()}\n{STORED}"}
+    waits = {
+        "wait": "@%p0 cp.async.bulk.wait_group 0;", "twice": "@%p0 cp.async.bulk.wait_group 1;\n"
+        "@%p0 cp.async.bulk.wait_group 0;",
+    }
+    lacks = {
+        "sources read": "@%p0 cp.async.bulk.wait_group.read 0;", "no wait": "",
+        "all but one": "@%p0 cp.async.bulk.wait_group 1;", "another thread": "@%p4 cp.async.bulk.wait_group 0;",
+        "a fence": "fence.proxy.async;",
+    }
+    for kind, made in {"bulk store": store, "bulk sum": bulk_sum}.items():
+        for use, step in after.items():
+            found += [_made(f"global, {kind} -> {use}: {name}", [start, made(), commit, way, SYNC, step], True)
+                      for name, way in list(waits.items())[: 2 if use == "ld" else 1]]
+            marked = step.replace(";", "; //@", 1) if use != "load" else f"{load('other', mark='//@')}\n{wait('W')}"
+            marked = marked.replace("[%rd0]", "[%rd1]") if use == "load" else marked
+            marked = f"{store('//@')}\n{STORED}" if use == "bulk store" else marked
+            found += [_made(f"global, {kind} -> {use}: {name}", [
+                start, made("//#"), commit, way, SYNC, marked, waits["wait"]], False)
+                for name, way in list(lacks.items())[: None if (kind, use) == ("bulk store", "ld") else 1]]
+    late = [start, store("//#"), commit, waits["wait"].replace("@%p0", "@%p0"), "@%p4 ld.global.u32 %r20, [%rd1]; //@"]
+    found.append(_made("global, bulk store -> ld: no barrier", late, False))
+    group = [start, store("//#"), waits["wait"], SYNC, "@%p1 ld.global.u32 %r20, [%rd4]; //@", commit, waits["wait"]]
+    found.append(_made("global, bulk store -> ld: no group", group, False))
+    halves = [start, store(), commit, "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd1+2048], [tile], 2048; ",
+              commit, "@%p0 cp.async.bulk.wait_group 1;", SYNC, "@%p1 ld.global.u32 %r20, [%rd4];", waits["wait"]]
+    found.append(_made("global, two groups -> ld of the first", halves, True))
+    return found
+
+
 def _made(name: str, steps: list[str], right: bool) -> Program:
-    return Program(name, _HEAD + "\n".join(filter(None, steps)) + _FOOT, right)
+    foot = _FOOT.replace("ret;", "ret; //#") if ", ends:" in name and not right else _FOOT
+    return Program(name, _HEAD + "\n".join(filter(None, steps)) + foot, right)
 
 
 def programs() -> list[Program]:
     """All of them."""
     return [
-        *_generic_to_async(), *_async_to_all(), *_reuse(), *_rings(), *_registers(), *_mbarriers(), *_unwritten(),
-        *_copied(), *_swizzled(), *_handed(),
+        *_generic_to_async(), *_async_to_all(), *_answers(), *_reuse(), *_rings(), *_registers(), *_mbarriers(),
+        *_unwritten(), *_copied(), *_swizzled(), *_handed(), *_ends(), *_global(),
     ]

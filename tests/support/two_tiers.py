@@ -27,7 +27,7 @@ def outcomes(
         program = Program(parse(text))
         config = LaunchConfig(grid, block, cluster=cluster, sanitize=sanitize)
         if second and not sanitize:
-            compiled = program.code("k", config.block)
+            compiled = program.code("k", program.shape_of("k", config))
             assert compile_block_function(compiled), "no block function"
         mine = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in arguments.items()}
         said = ""

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...analysis.def_use import DefUse
 from ...ir import Immediate, Instruction, Operand, Register, SpecialRegister
-from ..machine.layout import LANES
+from ..machine.warp_rows import lanes_of_warps
 
 __all__ = ["BITWISE", "KnownBits", "bitwise"]
 
@@ -129,7 +129,7 @@ def _of_special(name: str, block: Shape3) -> int:
     if not name.startswith("%tid."):
         return -1
     ones = 0
-    for first in range(0, x * y * z, LANES):
+    for first in range(0, x * y * z, lanes_of_warps(block)):
         ones |= (first % x, first // x % y, first // x // y)["xyz".index(name[-1])]
     return ones
 

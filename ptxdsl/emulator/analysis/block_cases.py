@@ -4,7 +4,8 @@
 asked for any block; of the blocks before the last ones, and of each of these, it is. So where an execution for the
 whole grid leaves reads that may find memory unwritten, or does not know which barriers threads pass, the grid is cut
 where such comparisons change, along one axis at a time, and what holds is what holds in all parts. Comparisons with
-what is loaded cut nothing, nor do those in which several coordinates of the block take part.
+what is loaded cut nothing, nor do those in which several coordinates of the block take part. Loops of as many turns as
+the number of the block are cut into blocks. All executions together take little more effort than the first may.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .static_values import Known
 __all__ = ["execute_by_cases"]
 
 MOST_PARTS = 8
+MOST_EFFORT = 2
+"""That of all executions together, in times of one."""
 Part = tuple[tuple[int, int], ...]
 """The first and the last coordinate along each axis."""
 
@@ -31,29 +34,37 @@ def execute_by_cases(
 ) -> Execution:
     """Execute a kernel for the threads of any block (:func:`execute`), by cases where that tells more."""
     private = {place for place, asked in accesses.items() if asked.reads and asked.array and sizes(asked.array)}
-    parts: list[Part] = [tuple((0, count - 1) for count in known.grid)]
+    every = tuple((0, count - 1) for count in known.grid)
+    parts: list[tuple[Part, Part]] = [(every, every)]
     whole: Execution | None = None
     found: list[Execution] = []
+    left = MOST_EFFORT * effort
     while parts:
-        part = parts.pop()
-        one = execute(graph, known, barriers, accesses, sizes, starts, effort, part)
+        part, before = parts.pop()
+        one = execute(graph, known, barriers, accesses, sizes, starts, min(effort, left), part)
+        left -= one.effort
         if whole is None:
             whole = one
         if one.stopped:
             return whole._replace(stopped=True)
-        cut = _divided(part, one.cuts) if one.early & private or not one.aligned else []
+        cut = _divided(part, before, one.cuts) if one.early & private or not one.aligned else []
         if len(cut) > 1 and len(found) + len(parts) + len(cut) <= MOST_PARTS:
-            parts += cut
+            parts += [(each, part) for each in cut]
         else:
             found.append(one)
     assert whole is not None
     return whole if len(found) < 2 else _together(whole, found)
 
 
-def _divided(part: Part, cuts: Iterable[tuple[int, int]]) -> list[Part]:
-    """A part in several, along the first axis that is to be cut within it; the coordinates of cuts begin a part."""
+def _divided(part: Part, before: Part, cuts: Iterable[tuple[int, int]]) -> list[Part]:
+    """A part in several, along the first axis that is to be cut within it; the coordinates of cuts begin a part.
+
+    What was cut there ``before`` is cut into blocks, where these are few.
+    """
     for axis, (low, high) in enumerate(part):
         starts = sorted({low, *(at for which, at in cuts if which == axis and low < at <= high)})
+        if len(starts) > 1 and before[axis] != (low, high) and high - low < MOST_PARTS:
+            starts = list(range(low, high + 1))
         if 1 < len(starts) <= MOST_PARTS:
             ends = [*(at - 1 for at in starts[1:]), high]
             return [(*part[:axis], (a, b), *part[axis + 1 :]) for a, b in zip(starts, ends)]

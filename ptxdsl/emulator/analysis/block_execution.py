@@ -81,6 +81,8 @@ class Execution(NamedTuple):
     """Whether it ended since it took too much effort."""
     cuts: frozenset[tuple[int, int]] = frozenset()
     """Where along which axis of the grid comparisons change that are not known of all blocks."""
+    effort: int = 0
+    """What it took, as in EFFORT."""
 
 
 class _Stop(Exception):
@@ -105,7 +107,7 @@ def execute(
         done = True
     inside = run.intervals() if done else None
     cuts = frozenset(run.arithmetic.cuts)
-    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done, cuts)
+    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done, cuts, run.effort)
 
 
 class _Run(ThreadRegisters):

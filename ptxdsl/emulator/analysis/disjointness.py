@@ -18,7 +18,7 @@ from ..machine.layout import LANES
 from .divergence import Shape3
 from .linear_values import Part, Value, flat, summed
 
-__all__ = ["Footprint", "apart", "are_disjoint", "are_warps_disjoint", "is_within"]
+__all__ = ["Footprint", "apart", "are_disjoint", "are_warps_disjoint", "is_inside", "is_within"]
 
 _SPAN = 1 << 62
 MOST = 1 << 18
@@ -111,6 +111,14 @@ def _tightened(part: Part, threads: Any, grid: Shape3) -> Part:
     low = int(numbers.min()) + sum(min(0, end) for end in ends)
     high = int(numbers.max()) + sum(max(0, end) for end in ends)
     return part._replace(low=max(part.low, low), high=min(part.high, high))
+
+
+def is_inside(access: Footprint, size: int) -> bool:
+    """Whether an access, by a number of as many bits as its address, touches none but the bytes of an array."""
+    part = flat(access.value)
+    if access.value.bits < 32 or part.symbols or part.low is None or part.high is None:
+        return False
+    return part.low >= 0 and part.high + access.nbytes <= size
 
 
 def is_within(access: Footprint, written: Any) -> bool:

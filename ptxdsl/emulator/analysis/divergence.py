@@ -22,6 +22,7 @@ from ...ir import (
 from ...analysis.control_flow import ControlFlowGraph, control_of
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES, LOCAL_ORIGIN
+from ..machine.warp_rows import WarpRows, lanes_of_warps
 from .bitwise_offsets import KnownBits, bitwise
 from .call_stack import uses_stack
 from .form_plans import CALL, Plan, plan_of
@@ -69,8 +70,11 @@ def tid_offsets(block: Shape3) -> tuple[LaneOffsets, LaneOffsets, LaneOffsets]:
     """Lane offsets of %tid.x, y, z relative to the warp's first lane, where they are the same in every warp."""
     x, y, z = block
     across, rows = [lane % x for lane in IOTA], [lane // x for lane in IOTA]
-    if x % LANES == 0 or y * z == 1:
+    wide = lanes_of_warps(block)
+    if x % wide == 0 or y * z == 1:
         return IOTA, UNIFORM, UNIFORM
+    if wide < LANES:  # some rows of one layer
+        return _wrapped(across, 32), _wrapped(rows, 32), UNIFORM
     if x * y * z <= LANES:  # the only warp
         layers = [row // y % z for row in rows]
         return _wrapped(across, 32), _wrapped([row % y for row in rows], 32), _wrapped(layers, 32)
@@ -288,6 +292,8 @@ class DivergenceAnalysis:
             return UNIFORM if inputs[-1] is UNIFORM or op.statement.form.effects.barrier else VARYING  # type: ignore[union-attr]
         given = [each or UNIFORM for each in inputs]
         result = bitwise(op, given, self.known_bits) if rule == "pure" else combined(rule, op.reads, given)
+        if result is None and isinstance(self.block, WarpRows) and not any(each[0] for each in given):
+            result = self.block.offsets.get(op.writes[0].name)
         return VARYING if result is None else _wrapped(result, op.writes[0].type.bits)
 
     def _provenance(self, op: DefUse, plan: Plan) -> str:

@@ -16,6 +16,7 @@ from .divergence import LINEAR, UNIFORM, VARYING, DivergenceAnalysis, Diverges, 
 from ...analysis.control_flow import ControlFlowGraph
 from ...analysis.def_use import DefUse
 from ..machine.layout import LANES
+from ..machine.warp_rows import lanes_of_warps
 from .form_plans import plan_of
 
 __all__ = ["RowAffine", "RowAffineAnalysis", "relative"]
@@ -54,8 +55,9 @@ class RowAffineAnalysis(DivergenceAnalysis):
         wraps: frozenset[int],
     ) -> None:
         super().__init__(graph, block, roots, diverges, wraps)
-        alone = block[0] * block[1] * block[2] <= LANES and 2 < block[0] < LANES
-        self.lanes = block[0] if block[0] in WIDTHS or alone else 0
+        lanes = min(lanes_of_warps(block), block[0] * block[1] * block[2])
+        whole = lanes < LANES and lanes % block[0] == 0 and 2 < block[0] < lanes
+        self.lanes = block[0] if block[0] in WIDTHS or whole else 0
 
     def _transfer(self, op: DefUse, rule: str) -> LaneOffsets:
         inputs = [self.offsets_of(operand) for operand in op.reads]

@@ -3,13 +3,13 @@
 The grid, the shape of the block and the parameters are numbers here. Values are worked out where they are asked for,
 backwards from there (:mod:`.dominance`), under what the branches on the way say: a comparison that holds bounds what
 it compares. A register that a loop changes by a number is its start plus multiples of that. What is not understood is
-any number. Loops are taken to add to a 64-bit register less than 2^40 times.
+any number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import gcd, prod
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +17,13 @@ import numpy as np
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Call, Immediate, Instruction, Not, Operand, Register, SpecialRegister, Symbol
 from ...types import ScalarType
+from .comparisons import MIRRORED, OPPOSITE, bounded, decided
 from .divergence import Shape3
 from .dominance import Definition, Definitions, Fact, Join, Unwritten, Values
 from .linear_values import (
-    EXACT, Part, Value, clamped, constant, flat, is_exact, joined, number_of, of_threads, plus, unknown,
+    EXACT, Part, Value, clamped, constant, is_exact, joined, number_of, of_threads, plus, unknown,
 )
+from .loop_values import is_settled, mentions, repeated
 from .thread_arithmetic import UNSIGNED, compared
 from .value_operations import computed, numbers
 
@@ -31,7 +33,6 @@ DEPTH = 60
 """Values that are followed backwards at once; what lies further back is unknown."""
 EFFORT = 6000
 """Values that are worked out for one function; from then on all are unknown."""
-TURNS = 1 << 40
 
 
 class Known(NamedTuple):
@@ -148,14 +149,14 @@ class StaticValues:
     def _learn_comparison(
         self, context: _Context, place: int, test: str, kind: ScalarType, a: Operand, b: Operand, holds: bool
     ) -> None:
-        if test not in _OPPOSITE:
+        if test not in OPPOSITE:
             return
-        test = test if holds else _OPPOSITE[test]
+        test = test if holds else OPPOSITE[test]
         width, signed = kind.bits, kind.kind == "s"
         if test in UNSIGNED:
             test, signed = UNSIGNED[test], False
         nothing = self._contexts[()]
-        for left, right, each in ((a, b, test), (b, a, _MIRRORED[test])):
+        for left, right, each in ((a, b, test), (b, a, MIRRORED[test])):
             if not isinstance(left, Register) or left.type.bits != width:
                 continue
             bounds = is_exact(self._operand(place, right, nothing), width, signed)
@@ -167,14 +168,10 @@ class StaticValues:
                 if signed and number >> (width - 1):
                     number -= 1 << width
                 bounds = number, number
-            least, most = (-1 << width - 1, (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
-            low, high = {
-                "lt": (least, bounds[1] - 1), "le": (least, bounds[1]), "gt": (bounds[0] + 1, most),
-                "ge": (bounds[0], most), "eq": bounds, "ne": (least, most),
-            }[each]
-            if low <= high and (low, high) != (least, most):
+            learned = bounded(each, bounds, width, signed)
+            if learned is not None:
                 node = self.definitions.reaching(place, left.name)
-                context.bounds.setdefault(node, []).append((width, signed, low, high))
+                context.bounds.setdefault(node, []).append((width, signed, *learned))
 
     # Values
 
@@ -216,17 +213,17 @@ class StaticValues:
         finally:
             found = self._memos.pop()
             self._open.remove(node)
-        self._memos[-1].update((key, value) for key, value in found.items() if _is_settled(value))
+        self._memos[-1].update((key, value) for key, value in found.items() if is_settled(value))
         if node.block == 0:
             return unknown(64)
-        starts = [way for way in ways if not any(_mentions(part, node) for part in way.parts.values())]
-        around = [way for way in ways if any(_mentions(part, node) for part in way.parts.values())]
+        starts = [way for way in ways if not any(mentions(part, node) for part in way.parts.values())]
+        around = [way for way in ways if any(mentions(part, node) for part in way.parts.values())]
         if not starts:
             return unknown(64)
         start = starts[0]
         for way in starts[1:]:
             start = joined(start, way, width)
-        return _repeated(node, start, around, width) if around else start
+        return repeated(node, start, around, width) if around else start
 
     def _behind(self, block: int, successor: int) -> _Context:
         """What holds on the way from a block to one of its successors."""
@@ -380,7 +377,7 @@ class StaticValues:
             return None
         signed = kind.kind == "s" and test not in UNSIGNED
         test = UNSIGNED.get(test, test)
-        if test not in _OPPOSITE:
+        if test not in OPPOSITE:
             return None
         a, b = (self._operand(place, operand, self._contexts[()]) for operand in reads[:2])
         every = self._every
@@ -391,22 +388,12 @@ class StaticValues:
                 return found, ~found
         left, right = is_exact(a, kind.bits, signed), is_exact(b, kind.bits, signed)
         if left is not None and right is not None:
-            answers = {
-                "lt": (left[1] < right[0], left[0] >= right[1]), "ge": (left[0] >= right[1], left[1] < right[0]),
-                "le": (left[1] <= right[0], left[0] > right[1]), "gt": (left[0] > right[1], left[1] <= right[0]),
-                "eq": (False, left[1] < right[0] or left[0] > right[1]),
-                "ne": (left[1] < right[0] or left[0] > right[1], False),
-            }[test]
-            if answers[0]:
+            always, never = decided(test, left, right)
+            if always:
                 return every, ~every
-            if answers[1]:
+            if never:
                 return ~every, every
         return every, every
-
-
-_OPPOSITE = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le", "eq": "ne", "ne": "eq",
-             "lo": "hs", "hs": "lo", "ls": "hi", "hi": "ls"}
-_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 def _combined(opcode: str, parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
@@ -417,45 +404,3 @@ def _combined(opcode: str, parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
     for other_yes, other_no in parts[1:]:
         yes, no = (yes & other_yes, no | other_no) if opcode == "and" else (yes | other_yes, no & other_no)
     return yes, no
-
-
-def _is_settled(value: Value) -> bool:
-    """Whether a value is known, and not in terms of an induction variable."""
-    return not any(part.symbols or part.step == 1 for part in value.parts.values())
-
-
-def _mentions(part: Part, node: Join) -> bool:
-    return any(name == node for name, _ in part.symbols)
-
-
-def _repeated(node: Join, start: Value, around: list[Value], width: int) -> Value:
-    """A start plus any multiples of what the ways around a loop add to a register."""
-    whole, origin = flat(start), start.origin
-    step, bits = whole.step, min(start.bits, width)
-    ends: list[int | None] = []
-    adds: list[int] = []
-    steady = True
-    for way in around:
-        back = flat(way)
-        if back.symbols != ((node, 1),) or back.vector is not None or back.block != (0, 0, 0) or way.origin:
-            return unknown(64, origin)
-        if not back.const and not back.step:
-            continue
-        step = gcd(step, back.const, back.step)
-        bits = min(bits, way.bits)
-        ends.append(back.high)
-        adds.append(back.const)
-        steady = steady and not back.step
-    if not adds:
-        return start
-    low, high = whole.low, whole.high
-    known = is_exact(start, width, False)
-    if known is not None and steady and min(adds) > 0 and None not in ends and bits >= width:
-        top = max(known[1], *(end for end in ends if end is not None))
-        if top + max(adds) < 1 << (width - 2):
-            return Value({node: whole._replace(step=step, low=known[0], high=top)}, bits)
-    if width == 64 and steady and low is not None and high is not None:
-        low, high = low + min(0, *adds) * TURNS, high + max(0, *adds) * TURNS
-    else:
-        low = high = None
-    return Value({None: whole._replace(step=step, low=low, high=high)}, bits, origin)

@@ -8,12 +8,14 @@ of it: widening, dividing and comparing ask that no block's number wraps around.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...isa import Form
 from ...types import ScalarType
+from .comparisons import MIRRORED
 from .divergence import Shape3
 from .linear_values import NO_BLOCK
 from .thread_arithmetic import OPERATIONS, UNSIGNED, compared
@@ -151,9 +153,29 @@ class Arithmetic:
             moved = self._moved(opcode, given[0], given[1]) or self._moved(opcode, given[1], given[0])
             if moved is not None:
                 return moved
+        if opcode in ("min", "max") and count == 2:
+            return self._chosen(opcode, width, signed, given)
+        given = [self._pinned(each) for each in given]
         if any(each.origin or each.block != NO_BLOCK for each in given):
             return None
         return _plain(opcode, [each.numbers for each in given], width, signed)
+
+    def _pinned(self, a: Number) -> Number:
+        """A number in the one block that there is along each axis it depends on; itself where there are several."""
+        if a.block == NO_BLOCK or any(
+            each and least < most for each, least, most in zip(a.block, self.least, self.most)
+        ):
+            return a
+        return a._replace(numbers=a.numbers + sum(map(mul, a.block, self.least)), block=NO_BLOCK)
+
+    def _chosen(self, opcode: str, width: int, signed: bool, given: Sequence[Number]) -> Number | None:
+        """The smaller or the larger of two numbers, where it is known which one that is."""
+        first = self._tested(("lt" if opcode == "min" else "gt",), width, signed, given)
+        if first is None or first.known is not None:
+            return None
+        which = first.numbers
+        alike = isinstance(which, int) or (which == which[0]).all()
+        return _selected([*given, Number(int(which if isinstance(which, int) else which[0])) if alike else first])
 
     def _moved(self, opcode: str, a: Number, b: Number) -> Number | None:
         """An address of which low bits are changed, where that of the array has none of these."""
@@ -202,7 +224,7 @@ class Arithmetic:
     def _tested(self, tokens: Sequence[str], width: int, signed: bool, given: Sequence[Number]) -> Number | None:
         test = tokens[0]
         signed, test = signed and test not in UNSIGNED, UNSIGNED.get(test, test)
-        if test not in _OPPOSITE or len(given) not in (2, 3):
+        if test not in MIRRORED or len(given) not in (2, 3):
             return None
         a, b = (self.whole(each, width, signed) for each in given[:2])
         known = None
@@ -258,9 +280,6 @@ class Arithmetic:
             yes, no = no, yes
         yes, no = (np.broadcast_to(each, (self.threads,)) for each in (yes, no))
         return yes.astype(np.int64), yes | no
-
-
-_OPPOSITE = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def _least(x: Vector) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -45,27 +46,35 @@ class AddressSearch:
         return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(flags, self.h.i32(flag)), self.h.i32(0))
 
     def together(self, mask: Any) -> None:
-        """Search the entries for all lanes at once; goes on lane by lane where that does not find all of them.
+        """Search local memory and the entries for all lanes at once; goes on lane by lane where some are elsewhere.
 
         The search begins where one was found last, and notes the first that it finds: the lanes of a warp that access
         several blocks of a cluster, or several arrays, find these one after the other.
         """
         h = self.h
-        head, probe, found, over = (h.block_named(n) for n in ("entries", "probe", "found", "lanes"))
+        near, head, probe, found, over = (h.block_named(n) for n in ("near", "entries", "probe", "found", "lanes"))
         scratch = h.add(h.block, Block.SCRATCH)
         lanes = h.load(scratch, 0, lanes_of(i64))
         odd = h.ir.and_(lanes, h.splat(h.ir.sub(self.fixed, h.i64(1))))
         odd_lanes = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", odd, h.splat(h.i64(0)))), mask)
         plain = h.ir.and_(h.ir.and_(self.is_fixed, h.zero(odd_lanes)), h.ir.not_(self.one_entry))
+        plain = h.ir.and_(plain, h.nonzero(h.ir.and_(mask, h.ir.sub(mask, h.i32(1)))))  # one lane is quicker alone
         whole = h.ir.mul(self.count, h.i32(Entry.nbytes))
         known = h.load(h.rec, 12, i32, 4)
         known = h.ir.select(h.ir.icmp_unsigned("<", known, whole), known, h.i32(0))  # of a launch with more arrays
-        before = h.ir.block
-        h.ir.cbranch(plain, head, over)
+        h.ir.cbranch(plain, near, over)
+        h.ir.position_at_end(near)
+        own, mine = self.own(lanes)
+        others = h.ir.and_(mask, h.ir.not_(own))
+        only, some = h.block_named("local_only"), h.ir.block
+        h.ir.cbranch(h.zero(others), only, head)
+        h.ir.position_at_end(only)
+        h.store(mine, scratch, 0)
+        h.ir.ret(ir.Constant(i1, 1))
         h.ir.position_at_end(head)
         number, hosts, left, first = h.ir.phi(i32), h.ir.phi(lanes.type), h.ir.phi(i32), h.ir.phi(i32)
-        for phi, start in ((number, h.i32(0)), (hosts, lanes), (left, mask), (first, h.i32(-1))):
-            phi.add_incoming(start, before)
+        for phi, start in ((number, h.i32(0)), (hosts, mine), (left, others), (first, h.i32(-1))):
+            phi.add_incoming(start, some)
         h.ir.cbranch(h.ir.icmp_unsigned("<", number, self.count), probe, over)
         h.ir.position_at_end(probe)
         ahead = h.ir.add(known, h.ir.mul(number, h.i32(Entry.nbytes)))
@@ -91,6 +100,17 @@ class AddressSearch:
         h.store(which, h.rec, 12, 4)
         h.ir.ret(ir.Constant(i1, 1))
         h.ir.position_at_end(over)
+
+    def own(self, addresses: Any) -> tuple[Any, Any]:
+        """The lanes whose addresses are of their own local memory, and the addresses with the hosts of these."""
+        h = self.h
+        window, size, allowed = self.local_window()
+        offset = h.ir.sub(addresses, h.splat(h.ir.add(window, h.i64(LOCAL_START))))
+        bound = h.call("llvm.usub.sat.i64", i64, size, h.ir.sub(self.fixed, h.i64(1)))
+        inside = h.ir.icmp_unsigned("<", offset, h.splat(h.ir.select(allowed, bound, h.i64(0))))
+        numbers = ir.Constant(lanes_of(i64), list(range(LANES)))
+        hosts = self.local_host(offset, numbers, h.splat)
+        return h.mask(inside), h.ir.select(inside, hosts, addresses)
 
     def lane(self, lane: Any) -> None:
         h = self.h
@@ -118,9 +138,12 @@ class AddressSearch:
         here = h.ir.not_(self.in_other_block(entry, address))
         h.ir.cbranch(h.ir.and_(h.ir.and_(self.one_entry, real), here), lost, search)
         h.ir.position_at_end(search)
-        hits.append(self.scan(address, done, search))
+        entries = h.block_named("all_entries")
+        hits.append(self.local(lane, address, done, entries))
+        h.ir.position_at_end(entries)
+        hits.append(self.scan(address, done, entries))
         hits.append(self.heap(address, done, lost))
-        hits.append(self.local(lane, address, done, lost))
+        h.ir.branch(lost)
         h.ir.position_at_end(lost)
         self.fail(lane, address, Fault.MEMORY)
         h.ir.position_at_end(self.sunk)
@@ -227,24 +250,32 @@ class AddressSearch:
     ) -> tuple[Any, ir.Block]:
         """The thread's own memory, through its window or directly; only that of a ``variable``, given its place."""
         h = self.h
-        direct = self.allows("local")
-        window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
-        size = h.load(h.block, Block.LOCAL_BYTES, i64)
+        window, size, allowed = self.local_window()
         offset = h.ir.sub(address, h.ir.add(window, h.i64(LOCAL_START)))
         low, room = (h.i64(LOCAL_START), size) if variable is None else variable
         bound = h.call("llvm.usub.sat.i64", i64, room, h.ir.sub(self.nbytes, h.i64(1)))
         inside = h.ir.icmp_unsigned("<", h.ir.sub(h.ir.sub(address, window), low), bound)
-        allowed = h.ir.or_(direct, self.allows("generic"))
-        warp = h.load(h.warp, Warp.INDEX, i32)
-        shift = h.load(h.block, Block.LOCAL_SHIFT, i64)
-        start = h.ir.ptrtoint(h.load(h.block, Block.LOCAL, pointer), i64)
-        start = h.ir.add(start, h.ir.mul(h.ir.zext(warp, i64), h.ir.mul(size, h.i64(LANES))))
-        rest = h.ir.and_(offset, h.ir.sub(h.ir.shl(h.i64(1), shift), h.i64(1)))
-        row = h.ir.mul(h.ir.sub(offset, rest), h.i64(LANES))
-        host = h.ir.add(h.ir.add(start, row), h.ir.add(h.ir.shl(h.ir.zext(lane, i64), shift), rest))
+        host = self.local_host(offset, h.ir.zext(lane, i64), lambda number: number)
         block = h.ir.block
         h.ir.cbranch(h.ir.and_(inside, allowed), done, lost)
         return host, block
+
+    def local_window(self) -> tuple[Any, Any, Any]:
+        """The window of local memory in the addresses that are meant, its size, and whether these may be of it."""
+        h, direct = self.h, self.allows("local")
+        window = h.ir.select(direct, h.i64(0), h.load(h.block, Block.LOCAL_WINDOW, i64))
+        return window, h.load(h.block, Block.LOCAL_BYTES, i64), h.ir.or_(direct, self.allows("generic"))
+
+    def local_host(self, offset: Any, lane: Any, like: Callable[[Any], Any]) -> Any:
+        """The host address of an offset in local memory, of a lane or of each; ``like`` makes numbers of that kind."""
+        h = self.h
+        warp, size = h.load(h.warp, Warp.INDEX, i32), h.load(h.block, Block.LOCAL_BYTES, i64)
+        shift = h.load(h.block, Block.LOCAL_SHIFT, i64)
+        start = h.ir.ptrtoint(h.load(h.block, Block.LOCAL, pointer), i64)
+        start = h.ir.add(start, h.ir.mul(h.ir.zext(warp, i64), h.ir.mul(size, h.i64(LANES))))
+        rest = h.ir.and_(offset, like(h.ir.sub(h.ir.shl(h.i64(1), shift), h.i64(1))))
+        row = h.ir.mul(h.ir.sub(offset, rest), like(h.i64(LANES)))
+        return h.ir.add(h.ir.add(like(start), row), h.ir.add(h.ir.shl(lane, like(shift)), rest))
 
     def allows(self, space: str) -> Any:
         return self.h.ir.icmp_unsigned("!=", self.h.ir.and_(self.spaces, self.h.i32(SPACE_BITS[space])), self.h.i32(0))

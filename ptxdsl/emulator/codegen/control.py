@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..machine.layout import NEVER, PATIENCE, POLL_COST, SLICE, SLICE_COST, Block, Warp
+from ..machine.layout import NEVER, Block, Warp
+from ..machine.budgets import LONE_POLL_COST, PATIENCE, POLL_COST, SLICE, SLICE_COST
 from ..machine.status import Fault, Status
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
 from .handler import Handler, i32, i64, lanes_of, pointer
@@ -59,7 +60,10 @@ def _charge_slice(h: Handler, cost: Any, target: Any, conservative: bool, priori
         spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_COST))
         yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), spent)
         h.store(yields, h.warp, Warp.YIELDS)
-        spent = h.ir.select(polls, h.i32(POLL_COST), h.i32(SLICE_COST))
+        runnable = h.load(h.block, Block.RUNNABLE, i32)
+        alone = h.zero(h.ir.and_(runnable, h.ir.sub(runnable, h.i32(1))))
+        poll = h.ir.select(alone, h.i32(LONE_POLL_COST), h.i32(POLL_COST))
+        spent = h.ir.select(polls, poll, h.i32(SLICE_COST))
         left = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
         h.store(left, h.block, Block.BUDGET)
         if priority is not None and conservative:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -63,6 +63,17 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
     return ir.Constant(kind, int(value))  # llvmlite writes an enum by its name
 
 
+class Lines(NamedTuple):
+    """How rows of a tile are loaded that all begin as far behind the begin of a cache line."""
+
+    parts: Any
+    """Whether there are such, which lie in two lines each."""
+    within: Any
+    """How far."""
+    order: Any
+    """Which words of both lines are those of the row."""
+
+
 class Handler:
     """A handler under construction. ``codes`` are the fields of its micro-op, as letters of the struct module."""
 
@@ -71,6 +82,8 @@ class Handler:
     loads_pieces = False
     """Whether a load that may lie in two cache lines had better be several: a CPU that has begun many stores, whose
     addresses it does not know yet, may have such a load wait for all of them."""
+    lines: Lines | None = None
+    """How loads of a cache line's size are made that lie in two, if not as one."""
     single_warp = True
     """Whether the function runs for one warp of one block, so that nothing of these changes but registers."""
 

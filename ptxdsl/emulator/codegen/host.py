@@ -1,7 +1,8 @@
 """What compiled code depends on outside of this package: LLVM, and the processor.
 
 LLVM says both, but takes long to load. So what is kept on disk is found by what tells them apart at a glance: its
-library's file, and what Linux says of the processor.
+library's file, and what Linux says of the processor. The folder is named without LLVM too: by llvmlite's version, the
+size of the library and the same words of Linux, from which what LLVM would say follows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...config import current
 
-__all__ = ["Host", "cores", "described", "machine", "this_host"]
+__all__ = ["Host", "cores", "described", "machine", "this_host", "vector_registers"]
 
 _NAMED = {
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
@@ -24,7 +25,7 @@ _NAMED = {
 
 
 class Host(NamedTuple):
-    """``seen`` says nothing ("") where LLVM has to be asked: that is ``told``."""
+    """``seen`` is of this installation, "" where LLVM has to be asked; ``told`` is the same in any other like it."""
 
     seen: str
     told: Callable[[], str]
@@ -40,6 +41,16 @@ def described() -> tuple[str, str, str]:
     return version, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
 
 
+def vector_registers() -> tuple[int, int]:
+    """How many vector registers this CPU has, and the bytes of one."""
+    features = described()[2].split(",")
+    if "+avx512f" in features:
+        return 32, 64
+    if "+avx" in features:
+        return 16, 32
+    return (32, 16) if "+neon" in features else (16, 16)
+
+
 def machine(features: str) -> Any:
     """What LLVM needs to know of this machine."""
     from llvmlite import binding
@@ -51,7 +62,11 @@ def machine(features: str) -> Any:
 
 def this_host() -> Host:
     """The one that this process runs on."""
-    return Host(_seen(), lambda: " ".join(described()))
+    found = _seen()
+    if found is None:
+        return Host("", lambda: " ".join(described()))
+    file, size, processor = found
+    return Host(f"{file}\n{processor}", lambda: f"{_version()} {size}\n{processor}")
 
 
 def cores() -> int:
@@ -62,7 +77,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _seen() -> str:
+def _version() -> str:
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
+def _seen() -> tuple[str, int, str] | None:
+    """The file of LLVM's library, its size, and the processor."""
     try:
         spec = importlib.util.find_spec("llvmlite")
         folder = (spec.submodule_search_locations or [])[0] if spec is not None else ""
@@ -70,7 +92,9 @@ def _seen() -> str:
         with open("/proc/cpuinfo", "rb") as processors:
             first = processors.read(8192).decode("ascii", "replace").partition("\n\n")[0]
     except (OSError, IndexError, ValueError):
-        return ""
+        return None
     told = [line for line in first.splitlines() if line.partition(":")[0].strip() in _NAMED]
+    if not any(line.startswith(("flags", "Features")) for line in told):
+        return None
     known = f"{folder} {file.st_ino} {file.st_size} {file.st_mtime_ns} {file.st_ctime_ns}"
-    return "\n".join([known, *told]) if any(line.startswith(("flags", "Features")) for line in told) else ""
+    return known, file.st_size, "\n".join(told)

@@ -27,6 +27,7 @@ from ...ir import Module, Variable
 from ...types import TYPES
 from ..machine.address_spaces import AddressRange, AddressSpaces, ModuleMemory
 from ..machine.allocation import HostAddress
+from ..machine.warp_rows import WarpRows, lanes_of_warps
 from .code import Code
 from .library import HIGHEST, LOWEST, library, symbol
 from .storage import digest
@@ -62,6 +63,8 @@ class _Record(NamedTuple):
     numbers: tuple[int, int, int, int, bool, bool, int]
     """Entry, prologue, bytes of a warp, number of micro-ops, whether it prints, and updates memory; the room for
     operations that are pending."""
+    lanes: int
+    """Threads of a warp."""
     narrow: bool
     spaces: tuple[Any, ...]
     ranges: tuple[Any, ...]
@@ -80,21 +83,21 @@ class _HasAddress(Exception):
     """A micro-op has a number that may be an address of this process."""
 
 
-def keep(key: str, code: Code, spaces: AddressSpaces) -> None:
+def keep(key: str, block: Shape3, code: Code, spaces: AddressSpaces) -> None:
     """Keep a kernel that has just been lowered, if it can be."""
     storage, memory = library().storage, spaces.memory
     process_bound = memory.ranges or memory.references or spaces.cluster is not None
     if storage is None or process_bound or code.conservative or code.known_wraps:
         return
     try:
-        record = _record(code, spaces)
+        record = _record(code, block, spaces)
     except _HasAddress:
         return
     storage.keep_kernel(key, marshal.dumps((key, *record)))
     code.keep_block_function = lambda name: _keep_block_function(key, name)
 
 
-def _record(code: Code, spaces: AddressSpaces) -> _Record:
+def _record(code: Code, block: Shape3, spaces: AddressSpaces) -> _Record:
     numbers: dict[str, int] = {}
     interned: dict[int, int] = {}
     references, pointers = array("I"), array("I")
@@ -135,7 +138,8 @@ def _record(code: Code, spaces: AddressSpaces) -> _Record:
         (code.blocks - np.uint64(code.base)).astype(np.uint32).tobytes(),
         (code.entry - code.base, code.prologue - code.base, code.stride, code.length, code.prints, code.updates,
          code.pending),
-        spaces.memory.narrow, tuple(getattr(spaces, name) for name in _SPACES), tuple(map(_fields, spaces.ranges)),
+        lanes_of_warps(block), spaces.memory.narrow, tuple(getattr(spaces, name) for name in _SPACES),
+        tuple(map(_fields, spaces.ranges)),
         tuple((number, _fields(area)) for number, area in spaces.locals.items()),
     )
 
@@ -168,9 +172,12 @@ def _block_function(key: str) -> str:
 
 
 def recall(
-    key: str, spaces: Callable[[], AddressSpaces], lowered: Callable[[], Code]
-) -> tuple[AddressSpaces, Code] | None:
-    """A kernel from disk, None where it is not there; the functions make it from its text, where that is needed."""
+    key: str, block: Shape3, spaces: Callable[[], AddressSpaces], lowered: Callable[[Shape3], Code]
+) -> tuple[AddressSpaces, Code, Shape3] | None:
+    """A kernel from disk and the shape of its block, None where it is not there.
+
+    The functions make it from its text, where that is needed.
+    """
     storage = library().storage
     data = storage.kernel(key) if storage is not None else None
     if data is None:
@@ -182,17 +189,18 @@ def recall(
         return None
     kept = KeptSpaces(record, spaces)
     code = _placed(record, np.array(functions, np.uint64))
+    shape = WarpRows.of(block, record.lanes)
 
     def describe() -> Any:
-        made = lowered()
-        if _record(made, made.source.spaces if made.source is not None else kept)[0] != record.image:
+        made = lowered(shape)
+        if _record(made, shape, made.source.spaces if made.source is not None else kept)[0] != record.image:
             raise EmulationError("a bug in the emulator: a kernel was lowered to other micro-ops than before")
         return made.description
 
     code.describe = describe
     code.recall_block_function = lambda: _recall_block_function(key)
     code.keep_block_function = lambda name: _keep_block_function(key, name)
-    return kept, code
+    return kept, code, shape
 
 
 def _placed(record: _Record, functions: np.ndarray[Any, Any]) -> Code:

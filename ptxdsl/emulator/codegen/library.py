@@ -22,7 +22,7 @@ from ...errors import EmulationError
 from ..instructions.micro_op import Key
 from ..machine.once import once
 from .compiler import initialize, object_file, object_files
-from .host import cores, machine, this_host
+from .host import cores, described, machine, this_host
 from .object_files import link
 from .shutdown import at_work
 from .storage import Storage, digest
@@ -61,6 +61,16 @@ class Library:
         self._linked: list[Any] = []
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
+
+    def load_beside(self) -> None:
+        """Make LLVM ready in another thread: for who needs it soon, and has other work until then."""
+        with contextlib.suppress(RuntimeError):  # no thread can be had: it is loaded when it is needed
+            threading.Thread(target=self._load_llvm, daemon=True).start()
+
+    def _load_llvm(self) -> None:
+        with at_work, contextlib.suppress(Exception):  # who needs it is told what is wrong with it
+            described()
+            at_work.protect(self._linked_handler)
 
     def need(self, keys: Iterable[Key]) -> dict[Key, int]:
         """The handlers by key, with these among them: from memory, from disk, or compiled now."""
@@ -263,4 +273,8 @@ def _emit(module: Any, name: str, key: Key) -> None:
 def library() -> Library:
     """The library of this process."""
     folder = current().cache_dir
-    return Library(_emit, Storage(folder / "handlers", this_host()) if folder is not None else None)
+    storage = Storage(folder / "handlers", this_host()) if folder is not None else None
+    made = Library(_emit, storage)
+    if storage is None or storage.empty:  # so there is a kernel to compile, after much that is done without LLVM
+        made.load_beside()
+    return made

@@ -20,7 +20,7 @@ from ..instructions.mbarrier import ArriveLater, MakeCommitted, MbarrierOperatio
 from .atomics import array_of, element_at, place_at, spill
 from .control import return_status
 from .handler import HANDLER, Handler, const, i1, i32, i64, lanes_of, pointer
-from .tensor_flight import note_complete
+from .tensor_cores.tensor_flight import note_complete
 from .data import guard_mask, put, slots_of, source
 from .access import Access
 from .pending import Begun, each, fault_of, faulty, make_where, some_pending
@@ -35,8 +35,10 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
     together = op.address.scalar and all(not each or each.immediate or each.uniform for each in amounts_given)
     access = Access(h, op.address, None, 8, True)
     lanes = guard_mask(h, op.guard, True)
-    slot, = slots_of(h, (op.dest,))
+    slot, held = slots_of(h, (op.dest, op.held))
     given = [source(h, each, 1 if together else LANES) if each else None for each in amounts_given]
+    if held is not None:
+        h.store(h.i32(0), held, 0)
     if op.guard:
         h.skip_unless_any(lanes)
     work = _Word(h, access, what, lanes, together)
@@ -57,7 +59,7 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
         elif slot is not None:
             h.ir.store(old, place_at(h, result, lane, i64), align=8)
 
-    distinct = _uniform_lanes(h, work, what, lanes, amounts, slot is not None) if together else lanes
+    distinct, before = _uniform_lanes(h, work, what, lanes, amounts) if together else (lanes, None)
     h.for_each_lane(distinct, one)
     put_mask = lanes if op.masked or op.guard else None
     if what in ("wait", "parity"):
@@ -66,12 +68,18 @@ def mbarrier_operation(h: Handler, op: MbarrierOperation) -> None:
             holds = h.ir.select(h.nonzero(holds), lanes, holds)
         if slot is not None:
             put(h, slot, h.bools(holds), put_mask)
+        if held is not None:
+            h.store(holds, held, 0)
         all_ = h.ir.icmp_unsigned("==", holds, lanes)
         first = work.host.at(h.first_lane(h.ir.and_(lanes, h.ir.not_(h.ir.select(all_, h.i32(0), holds)))))
         h.store(h.ir.select(all_, h.i64(0), first), h.warp, Warp.WAITS_AT)
         h.branch_unless(all_, lambda: _yield_warp(h, op.polled))
     elif slot is not None:
-        put(h, slot, h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16), put_mask)
+        words = h.ir.load(h.ir.bitcast(result, lanes_of(i64).as_pointer()), align=16)
+        if before is not None:
+            first = h.ir.load(place_at(h, result, h.first_lane(lanes), i64), align=8)
+            words = h.ir.select(before[0], h.ir.sub(h.splat(first), before[1]), words)
+        put(h, slot, words, put_mask)
     h.next()
 
 
@@ -100,24 +108,27 @@ class _Amount:
         return element_at(self.h, self.place, lane, self.value.type.element) if self.lanes else self.value
 
 
-def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount], wanted: bool) -> Any:
+def _uniform_lanes(h: Handler, work: _Word, what: str, lanes: Any, amounts: list[_Amount]) -> tuple[Any, Any]:
     """The lanes to go through where all do the same to one mbarrier: one polls for all, or one counts for all.
 
-    One counts for all only if the phase is not over before the last of them.
+    One counts for all only if the phase is not over before the last of them. The other result is whether it does, and
+    what those before each lane have counted then; None where that is never so.
     """
     first = h.ir.and_(lanes, h.ir.sub(h.i32(0), lanes))
     if what in ("wait", "parity"):
-        return first
+        return first, None
     count = amounts[0].value
-    if what != "change" or amounts[1].value is not None or count is None or wanted:
-        return lanes
-    number = h.ir.zext(h.call("llvm.ctpop.i32", i32, lanes), i64)
-    total = h.ir.mul(h.ir.zext(count, i64), number)
+    if what != "change" or amounts[1].value is not None or count is None:
+        return lanes, None
+    arrivals = h.ir.zext(count, i64)
+    total = h.ir.mul(arrivals, h.ir.zext(h.call("llvm.ctpop.i32", i32, lanes), i64))
     word = h.ir.load(work.place(None), align=8)
     quick = h.ir.icmp_unsigned("<=", total, h.ir.and_(word, h.i64(Mbarrier.MOST)))
     quick = h.ir.and_(quick, h.nonzero(total))
     amounts[0].value = h.ir.select(quick, h.ir.trunc(total, i32), count)
-    return h.ir.select(quick, first, lanes)
+    below = ir.Constant(lanes_of(i32), [(1 << lane) - 1 for lane in range(LANES)])
+    ranks = h.call("llvm.ctpop.v32i32", lanes_of(i32), h.ir.and_(h.splat(lanes), below))
+    return h.ir.select(quick, first, lanes), (quick, h.ir.mul(h.ir.zext(ranks, lanes_of(i64)), h.splat(arrivals)))
 
 
 def _yield_warp(h: Handler, polled: bool) -> None:

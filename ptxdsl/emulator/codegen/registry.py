@@ -49,7 +49,7 @@ def builds(key: type[Key]) -> Callable[[_Body], _Body]:
 def has_emitter(kind: type[Key]) -> bool:
     """Whether there is code for a kind; loads its family."""
     if kind not in _EMITTERS and kind not in _BUILDERS and kind.__module__.startswith(_INSTRUCTIONS):
-        import_module(f"{__package__}.{kind.__module__.rpartition('.')[2]}")
+        import_module(f"{__package__}.{kind.__module__[len(_INSTRUCTIONS) :]}")
     return kind in _EMITTERS or kind in _BUILDERS
 
 

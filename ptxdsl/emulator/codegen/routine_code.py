@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..instructions.matrix_tiles import GROUP
+from ..instructions.tensor_cores.matrix_tiles import GROUP
 from .handler import byte, i32, i64, pointer
 
 __all__ = ["RoutineCode"]

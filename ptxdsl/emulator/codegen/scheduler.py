@@ -10,13 +10,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..machine.layout import LANES, NEVER, SLICE, Barrier, Block, Launch, Warp
+from ..machine.layout import LANES, NEVER, Barrier, Block, Launch, Warp
+from ..machine.budgets import INTERRUPTS, SLICE
 from ..machine.status import Status
-from ..instructions.scheduler import SchedulerFunction
+from ..instructions.scheduler import Interruption, SchedulerFunction
 from .cluster_schedule import run_clusters
 from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .pending import faulty, make_all, make_counted, make_some, some_pending
-from .registry import builds
+from .registry import builds, emits
 
 __all__ = ["PAIR", "release", "retire", "starting"]
 
@@ -35,18 +36,24 @@ def _schedule(module: ir.Module, name: str) -> None:
     switch(h, h.load(h.block, Block.RUNNABLE, i32))
 
 
+def _draw(h: Handler) -> Any:
+    """The next random number of a seed (xorshift32)."""
+    seed = h.load(h.block, Block.SEED, i32)
+    for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
+        seed = h.ir.xor(seed, move(seed, h.i32(amount)))
+    h.store(seed, h.block, Block.SEED)
+    return seed
+
+
 def _shuffled(module: ir.Module, name: str) -> None:
-    """As schedule, but the next warp is drawn at random, each as likely as the others (xorshift32 over SEED)."""
+    """As schedule, but the next warp is drawn at random, each as likely as the others."""
     h = Handler(module, name)
     with h.ir.if_then(h.likely(some_pending(h), False)):
         h.ir.call(h.load(h.block, Block.MAKE_SOME, h.function.type, 8), [h.rec, h.warp, h.block])
         h.branch_unless(h.ir.not_(faulty(h)), h.ir.ret_void)
     stay = h.load(h.block, Block.STAY, i32)
     h.store(h.i32(0), h.block, Block.STAY)
-    seed = h.load(h.block, Block.SEED, i32)
-    for move, amount in ((h.ir.shl, 13), (h.ir.lshr, 17), (h.ir.shl, 5)):
-        seed = h.ir.xor(seed, move(seed, h.i32(amount)))
-    h.store(seed, h.block, Block.SEED)
+    seed = _draw(h)
     runnable = h.load(h.block, Block.RUNNABLE, i32)
     count = h.ir.zext(h.call("llvm.ctpop.i32", i32, runnable), i64)
     skipped = h.ir.trunc(h.ir.lshr(h.ir.mul(h.ir.zext(seed, i64), count), h.i64(32)), i32)
@@ -63,6 +70,26 @@ def _shuffled(module: ir.Module, name: str) -> None:
     current = h.ir.select(h.nonzero(stay), h.load(h.block, Block.CURRENT, i32), drawn)
     h.store(h.ir.and_(current, h.i32(LANES - 1)), h.block, Block.CURRENT)
     switch(h, runnable)
+
+
+@emits(Interruption)
+def interruption(h: Handler, _: Interruption) -> None:
+    """Go on behind it later, with a warp that is drawn now, or once it is the block's turn again.
+
+    Not while states are compared: warps that wait stop at one place then, where their loop turns.
+    """
+    parameters = h.load(h.block, Block.LAUNCH, pointer)
+    compared = h.load(parameters, Launch.STOPPED - Launch.nbytes, i32)
+    h.branch_unless(h.zero(compared), h.next)
+    h.store(h.following(), h.warp, Warp.PC)
+
+    def leave() -> None:
+        h.store(h.i32(-1), h.block, Block.BUDGET)
+        h.store(h.i32(Status.YIELD), h.block, Block.STATUS)
+        h.ir.ret_void()
+
+    h.branch_unless(h.ir.icmp_unsigned(">=", _draw(h), ir.Constant(i32, INTERRUPTS)), leave)
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 def switch(h: Handler, runnable: Any) -> None:

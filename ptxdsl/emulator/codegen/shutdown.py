@@ -37,16 +37,17 @@ class AtWork:
         self._mine = threading.local()
         """``times``: how many times this thread has entered it."""
         self._closer: int | None = None
-        self._asked = False
+        self._asked, self._protecting = False, threading.RLock()
         self.protected = False
         """Whether the handler of C's ``exit()`` is in place."""
 
     def __enter__(self) -> None:
         with self._changed:
-            while self._closer not in (None, threading.get_ident()):
+            times = getattr(self._mine, "times", 0)
+            while not times and self._closer not in (None, threading.get_ident()):
                 self._changed.wait()
             self._state[0] += 1
-            self._mine.times = getattr(self._mine, "times", 0) + 1
+            self._mine.times = times + 1
         if self._state[1]:  # read after the count is written, where the handler writes it and reads the count
             self.__exit__()
             threading.Event().wait()
@@ -85,14 +86,22 @@ class AtWork:
         self._state[0], self._closer = getattr(self._mine, "times", 0), None
 
     def protect(self, compiled: Callable[[Callable[[Any], object], str], int]) -> None:
-        """Register the handler of C's ``exit()``, once; ``compiled(build, name)`` is the address of a function."""
-        if self._asked:
-            return
-        self._asked = True
-        on_exit = getattr(ctypes.CDLL(None), "on_exit", None)
-        if on_exit is not None:
-            on_exit(ctypes.c_void_p(compiled(exit_handler, "leave")), self._state)
-            self.protected = True
+        """Register the handler of C's ``exit()``, once; ``compiled(build, name)`` is the address of a function.
+
+        Threads that ask meanwhile wait until it is in place.
+        """
+        with self, self._protecting:
+            if self._asked:
+                return
+            self._asked = True  # to compile it asks again
+            on_exit = getattr(ctypes.CDLL(None), "on_exit", None)
+            if on_exit is not None:
+                try:
+                    on_exit(ctypes.c_void_p(compiled(exit_handler, "leave")), self._state)
+                except BaseException:
+                    self._asked = False
+                    raise
+                self.protected = True
 
 
 def exit_handler(module: Any) -> None:

@@ -53,8 +53,8 @@ def _content(file: str) -> bytes:
 def fingerprint(folder: Path, host: Host) -> str:
     """What the code of every handler depends on besides its micro-op: the package's sources, and the host.
 
-    Reading the sources takes some milliseconds, and asking LLVM more, so an index in ``folder`` holds the digest of
-    their content by that of their dates and sizes, and of what is seen of the host.
+    Reading the sources takes some milliseconds, so an index in ``folder`` holds the digest of their content by that of
+    their dates and sizes, and of what is seen of the host.
     """
     files = [file for part in PARTS for file in _files(str(PACKAGE / part))]
     dates = []
@@ -74,8 +74,14 @@ class Storage:
         self._folder = folder / fingerprint(folder, host)
         self._objects, self._kernels = DiskCache(self._folder), DiskCache(self._folder / "kernels", KERNELS)
         self._writable = True
-        with contextlib.suppress(OSError):
+        self.empty = False
+        """Whether nothing was kept yet for this state of the package and of the host."""
+        try:
             os.utime(self._folder)
+        except FileNotFoundError:
+            self.empty = True
+        except OSError:
+            pass
 
     @cached_property
     def _index(self) -> Index:

@@ -9,7 +9,7 @@ from llvmlite import ir
 from ...isa.tensor_maps import ELEMENTS, USED_BYTES
 from ...types import TYPES
 from ..instructions.bulk_copies import MakeBulk, reduction
-from ..instructions.tensor_copies import MakeTensor, TensorBox, TensorMove, TensorOverride
+from ..instructions.tensor_copies import REDUCED, MakeTensor, TensorBox, TensorMove, TensorOverride
 from ..machine.layout import LANES, Block
 from ..machine.status import Fault
 from ..machine.pending import COPIES, READERS, Kind, Pending
@@ -29,17 +29,10 @@ _MAP = ir.VectorType(byte, USED_BYTES)
 _MOST_EXTENT = 255
 """That an override gives."""
 _FLUSHED = ("f32.ftz", "tf32.ftz")
-_REDUCED = {
-    "add": ("u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16"),
-    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
-    "inc": ("u32",), "dec": ("u32",), "and": ("u32", "s32", "u64", "s64"), "or": ("u32", "s32", "u64", "s64"),
-    "xor": ("u32", "s32", "u64", "s64"),
-}
-"""The element types of each reduction."""
 
 
 def _codes(operation: str) -> frozenset[int] | None:
-    return frozenset(ELEMENTS[kind].code for kind in _REDUCED[operation]) if operation else None
+    return frozenset(ELEMENTS[kind].code for kind in REDUCED[operation]) if operation else None
 
 
 class _Lanes(NamedTuple):
@@ -282,7 +275,7 @@ class _Mover:
         h, box = self.h, self.box
         done = h.block_named("reduced")
         switch = h.ir.switch(box.code.value, done)
-        for kind in _REDUCED[self.op.operation]:
+        for kind in REDUCED[self.op.operation]:
             case = h.block_named(kind)
             switch.add_case(i64(ELEMENTS[kind].code), case)
             h.ir.position_at_end(case)

@@ -17,6 +17,7 @@ from ..machine.status import Fault
 from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
 from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
+from .host import vector_registers
 from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits
@@ -211,8 +212,13 @@ def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
 
 
 def _permute(h: Handler, value: Any, lanes: Any) -> Any:
-    """value[lanes[i]] in each lane i, by way of memory: hosts have gathers."""
+    """value[lanes[i]] in each lane i: by way of memory, since hosts have gathers, where they have nothing better."""
     element = value.type.element
+    if element.width == 32 and permutes():
+        low, high = (h.ir.shuffle_vector(value, value, _half(n)) for n in range(2))
+        name, kind = "llvm.x86.avx512.vpermi2var.d.512", low.type
+        found = [h.call(name, kind, low, h.ir.shuffle_vector(lanes, lanes, _half(n)), high) for n in range(2)]
+        return h.ir.shuffle_vector(found[0], found[1], ir.Constant(words, list(range(LANES))))
     place = h.alloca(value.type, 64)
     h.ir.store(value, place)
     offsets = h.ir.mul(h.ir.zext(lanes, lanes_of(i64)), h.splat(h.i64(element.width // 8)))
@@ -220,6 +226,16 @@ def _permute(h: Handler, value: Any, lanes: Any) -> Any:
     name = f"llvm.masked.gather.v{LANES}i{element.width}.v{LANES}p0"
     every = ir.Constant(lanes_of(i1), [1] * LANES)
     return h.call(name, value.type, places, h.i32(element.width // 8), every, zeros(value.type))
+
+
+def _half(number: int) -> ir.Constant:
+    size = LANES // 2
+    return ir.Constant(ir.VectorType(i32, size), list(range(number * size, (number + 1) * size)))
+
+
+def permutes() -> bool:
+    """Whether this CPU has an instruction that permutes the numbers of a warp."""
+    return vector_registers() == (32, 64)
 
 
 @emits(Vote)
@@ -311,6 +327,8 @@ def reduce(h: Handler, op: Reduce) -> None:
 
     if not isinstance(members.type, ir.VectorType):
         group.put(op.dest, slot, reduced(h.ir.and_(members, group.lanes)))
+    elif not real and permutes():
+        group.put(op.dest, slot, _of_groups(h, name, value, h.ir.and_(members, h.splat(group.lanes))))
     else:
         result = ir.Constant(words, ir.Undefined)
         for lane in range(LANES):
@@ -318,6 +336,32 @@ def reduce(h: Handler, op: Reduce) -> None:
             result = h.ir.insert_element(result, reduced(lanes), h.i32(lane))
         group.put(op.dest, slot, result)
     h.next()
+
+
+def _of_groups(h: Handler, name: str, value: Any, members: Any) -> Any:
+    """The reduction of the lanes that each lane names: each takes that of the next one, the next but one, and so on.
+
+    After the step n, a lane has that of 2**n lanes from itself on; the lowest of each group has all in the end.
+    """
+    def joined(one: Any, other: Any) -> Any:
+        if name in _PLAIN:
+            return getattr(h.ir, _PLAIN[name])(one, other)
+        compare = h.ir.icmp_signed if name[0] == "s" else h.ir.icmp_unsigned
+        return h.ir.select(compare("<" if name.endswith("min") else ">", one, other), one, other)
+
+    def lowest(masks: Any) -> Any:
+        return h.call("llvm.cttz.v32i32", words, masks, ir.Constant(i1, 0))
+
+    above = ir.Constant(words, [-(2 << lane) & 0xFFFFFFFF for lane in range(LANES)])
+    following, none = lowest(h.ir.and_(members, above)), h.splat(h.i32(LANES))
+    for _ in range(5):
+        some = h.ir.icmp_unsigned("!=", following, none)
+        value = h.ir.select(some, joined(value, _permute(h, value, following)), value)
+        following = h.ir.select(some, _permute(h, following, following), none)
+    return _permute(h, value, lowest(members))
+
+
+_PLAIN = {"add": "add", "and": "and_", "or": "or_", "xor": "xor"}
 
 
 def _fold(h: Handler, mnemonic: str, value: Any) -> Any:

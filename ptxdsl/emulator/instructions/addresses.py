@@ -80,7 +80,7 @@ def lane_pattern(vector: tuple[int, ...], nbytes: int) -> tuple[Pattern | None, 
     A vector of fewer lanes than a warp has is that of a block which has no more; the segments of the others start at 0.
     """
     present = len(vector)
-    for lanes in (32, 16, 8, 4):
+    for lanes in dict.fromkeys((present, 32, 16, 8, 4)):
         starts = vector[::lanes]
         for letter, step in (("c", nbytes), ("b", 0)):
             if step and present % lanes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir import Call, Instruction, Symbol
+from ...analysis.def_use import DefUse
+from ...ir import Address, Call, Instruction, Symbol, registers
 from ..analysis.divergence import UNIFORM
-from ..machine.layout import POLL, SHORT_LOOP
+from ..machine.budgets import FOLLOWS, POLL, SHORT_LOOP
 from ..machine.status import Fault
 from ..machine.unsupported import unsupported
 from .clusters import leave_cluster
@@ -12,7 +13,7 @@ from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import OperandClass
 from .operands import raw
-from .tensor_memory import leave_tensor_memory
+from .tensor_cores.tensor_memory import leave_tensor_memory
 
 __all__ = ["Branch", "Exit", "IndexedBranch", "Jump", "Reconvergence", "SystemCall", "Trap"]
 
@@ -108,10 +109,40 @@ def branch(low: Lowering, statement: Instruction) -> None:
 
 
 def _cost(low: Lowering, target: int) -> int:
-    """What a backward branch takes of the warp's time slice: a short loop that polls memory probably waits."""
+    """What a backward branch takes of the warp's time slice: a short loop that polls one place probably waits.
+
+    One that polls another place in each turn may wait too, but more probably follows links.
+    """
     start, stop = low.graph.blocks[target].start, low.place
-    polls = stop - start <= SHORT_LOOP and any(_polls(low.graph.statements[place]) for place in range(start, stop))
-    return POLL if polls else 1
+    if stop - start > SHORT_LOOP:
+        return 1
+    ops = low.graph.def_use[start:stop]
+    places = [
+        {r.name for operand in op.reads if isinstance(operand, Address) for r in registers(operand)}
+        for op in ops if _polls(op.statement)
+    ]
+    if not places:
+        return 1
+    changing = _changing(ops)
+    return FOLLOWS if all(changing.intersection(names) for names in places) else POLL
+
+
+def _changing(ops: list[DefUse]) -> set[str]:
+    """The registers that a loop computes of what it has read from memory, or of what it carries to the next turn."""
+    needed: set[str] = set()
+    written: set[str] = set()
+    for op in ops:
+        needed.update(r.name for r in op.uses if r.name not in written)
+        written.update(r.name for r in op.writes)
+    found: set[str] = set()
+    while True:
+        before = len(found)
+        for op in ops:
+            carried = {r.name for r in op.writes} & needed
+            loads = isinstance(op.statement, Call) or op.statement.form.effects.reads
+            found.update(r.name for r in op.writes if loads or carried or found.intersection(u.name for u in op.uses))
+        if len(found) == before:
+            return found
 
 
 @lowers("brx")

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from .tensor_copies import Shape
 
 __all__ = [
-    "BULK_BYTES", "BarrierFollowing", "Breakpoint", "BulkReport", "BulkShadowCheck", "CopyBegin", "CopyCommit",
-    "CopyWait", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier", "EpochBegin",
-    "EpochWarpBarrier", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck", "ShadowInspection",
+    "BULK_BYTES", "BarrierFollowing", "Breakpoint", "BulkGroup", "BulkReport", "BulkShadowCheck", "CopyBegin",
+    "CopyCommit", "CopyWait", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier",
+    "EpochBegin", "EpochWarpBarrier", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck",
+    "ShadowInspection",
     "SyncAccess", "SyncBarrier", "SyncBarrierEnd", "SyncFollowing", "SyncInstruction", "SyncMbarrier",
     "TensorReadCheck", "TensorShadowCheck",
 ]
@@ -69,6 +70,8 @@ class ShadowCheck(
     in_cluster: bool
     anywhere: bool
 
+    grouped = proxied = False
+
     @property
     def granules(self) -> int:
         """Granules that a lane accesses."""
@@ -98,6 +101,7 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
     """Checks the shadow of the memory at host addresses, and brings it up to date, granule by granule.
 
     The fields are those of :class:`ShadowCheck`. Lanes in which all of ``identity`` is equal store the same.
+    ``grouped``: a group of the thread completes it; ``proxied``: a fence must be behind what the generic proxy wrote.
     """
 
     role: int
@@ -108,12 +112,14 @@ class BulkShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see B
     size: OperandClass
     identity: tuple[OperandClass, ...]
     guard: OperandClass
+    grouped: bool
+    proxied: bool
 
     @property
     def flags(self) -> int:
         """The last argument of a shadow inspection of BULK_BYTES."""
         values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
-        values["granules"] = BULK_BYTES >> self.granule
+        values |= {"granules": BULK_BYTES >> self.granule, "grouped": self.grouped, "proxied": self.proxied}
         return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
 
 
@@ -130,12 +136,23 @@ class TensorShadowCheck(MicroOp, may_fault=True, repeatable=True, inlinable="see
     coordinates: tuple[OperandClass, ...]
     identity: tuple[OperandClass, ...]
     guard: OperandClass
+    grouped: bool
+    proxied: bool
 
     @property
     def flags(self) -> int:
         """The last argument of a shadow inspection, without the number of granules."""
         values = {"role": self.role, "granule": self.granule, "race": self.race, "init": self.init}
+        values |= {"grouped": self.grouped, "proxied": self.proxied}
         return sum(value << CHECK_FLAGS[name][0] for name, value in values.items())
+
+
+class BulkGroup(MicroOp, may_fault=False, repeatable=False, inlinable="see BulkMove", instrumentation=True):
+    """Each thread commits what it has written to global memory as a group, or has waited for all but ``left``."""
+
+    commits: bool
+    left: int
+    guard: OperandClass
 
 
 class CopyBegin(WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable=True, instrumentation=True):
@@ -179,10 +196,15 @@ class CopyWait(MicroOp, may_fault=False, repeatable=True, inlinable=True, instru
 
 
 class BulkReport(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
-    """Reports the host addresses and bytes of an end to Python: one that a copy only ``reads``, or writes."""
+    """Reports the host addresses and bytes of an end to Python: one that a copy only ``reads``, or writes.
+
+    ``shared``: it lies in shared memory, and Python checks the access too; ``identity`` as of BulkShadowCheck.
+    """
 
     reads: bool
+    shared: bool
     size: OperandClass
+    identity: tuple[OperandClass, ...]
     guard: OperandClass
 
 

@@ -22,16 +22,18 @@ from ..analysis.form_plans import plan_of
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import LANES, SPACE_BITS
 from ..machine.unsupported import unsupported
+from ..machine.warp_rows import lanes_of_warps
 from .addresses import AccessFlags, Pattern, lane_pattern
 from .micro_op import MicroOp, PlacedMicroOp
 from .operand_classes import ABSOLUTE, OperandClass, affine, per_lane, shaping, uniform
 from .operands import NOTHING, ConstantPool, Field, Operands, raw
+from .scheduler import Interruption
 
 __all__ = ["Instrument", "Instrumentation", "Lowering", "lowering_of", "lowers"]
 
 _RARE_FAMILIES = (
-    "bulk_copies", "matrix", "mbarrier", "tensor_copies", "tensor_memory_copies", "tensor_products", "tensor_transfers",
-    "textures", "wgmma",
+    "bulk_copies", "mbarrier", "tensor_copies", "tensor_cores.matrix", "tensor_cores.tensor_memory_copies",
+    "tensor_cores.tensor_products", "tensor_cores.tensor_transfers", "tensor_cores.wgmma", "textures",
 )
 """Loaded for the first instruction that no other family lowers."""
 _Lower = TypeVar("_Lower", bound=Callable[..., None])
@@ -97,7 +99,7 @@ class Lowering:
     ) -> None:
         self.function, self.spaces, self.block, self.conservative = function, spaces, block, conservative
         self.instrument = instrument
-        self.present = min(LANES, block[0] * block[1] * block[2])
+        self.present = min(lanes_of_warps(block), block[0] * block[1] * block[2])
         """Lanes of a warp that any warp of the block has."""
         self.wraps = wraps
         """Statements that widen a register which has been seen to wrap around in some lane."""
@@ -117,7 +119,11 @@ class Lowering:
         self.divergent, self.prints, self.tracks_undefined = False, False, False
         self.defers, self.pending = True, 0
         """Whether asynchronous operations may be made later, and room for those that are not complete."""
+        self.keeps_plans = False
+        """Whether products leave their plans for the check behind them."""
         self.instrumentation = instrument(self) if instrument is not None else None
+        self.splits = spaces.defers and instrument is None
+        """Whether warps stop before strong accesses too: where a seed draws who goes on."""
 
     def _analysed(self) -> Facts:
         graph, block, roots = self.graph, self.block, self.spaces.provenance
@@ -147,6 +153,8 @@ class Lowering:
         if isinstance(statement, Call):
             _LOWERINGS["call"](self, statement)
         else:
+            if self.splits and statement.form.effects.strong:
+                self.emit(Interruption())
             lowering_of(statement.form)(self, statement)
 
     def emit(self, op: MicroOp, *fields: Field) -> PlacedMicroOp:

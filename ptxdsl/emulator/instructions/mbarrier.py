@@ -7,26 +7,31 @@ from dataclasses import replace
 from ...ir import Address, Immediate, Instruction, Operand, Sink
 from ...isa import lookup
 from ...types import TYPES
-from ..machine.layout import SHORT_LOOP, Mbarrier
+from ..machine.layout import Mbarrier
+from ..machine.budgets import SHORT_LOOP
 from ..machine.pending import FEW
 from ..rewrite.builder import CommitArrival
 from .addresses import WithAddress, lane_by_lane
 from .data import compute
 from .lowering import Lowering, lowers
 from .micro_op import MicroOp, Routine
-from .operand_classes import OperandClass, per_lane
-from .operands import Field, raw
+from .operand_classes import PREDICATE, OperandClass, per_lane
+from .operands import NOTHING, Field, raw
 
-__all__ = ["ArriveLater", "MakeCommitted", "MbarrierOperation"]
+__all__ = ["HELD", "ArriveLater", "MakeCommitted", "MbarrierOperation"]
+
+HELD = "%wait.held"
+"""The slot of the lanes whose wait has found its phase complete, in instrumented code."""
 
 
 class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="it waits for other warps"):
     """Something that happens to the word of an mbarrier.
 
     ``action`` is init, inval, check, find (a check; ``dest`` are the host addresses), wait (``nbytes``: the state),
-    parity (``nbytes``: the parity), or change; a change may have ``.drop`` and ``.stay`` (it must not complete the
-    phase) behind it, and counts arrivals, bytes that will come (``.expect``), or bytes that have come. A wait that is
-    ``polled`` is in a short loop, which yields itself.
+    parity (``nbytes``: the parity), or change; ``held`` are the lanes whose wait has found its phase
+    complete. A change may have ``.drop`` and ``.stay`` (it must not complete the phase) behind it, and counts
+    arrivals, bytes that will come (``.expect``), or bytes that have come. A wait that is ``polled`` is in a short loop,
+    which yields itself.
     """
 
     action: str
@@ -34,6 +39,7 @@ class MbarrierOperation(WithAddress, MicroOp, may_fault=True, repeatable=False, 
     dest: OperandClass
     arrivals: OperandClass
     nbytes: OperandClass
+    held: OperandClass
     polled: bool
     guard: OperandClass
     masked: bool
@@ -112,8 +118,12 @@ def emit(
         amount = low.read(statement, amount, 64 if what == "wait" else 32)
     guard = low.operands.guard(statement)
     polled = what in ("wait", "parity") and _polled(low)
-    op = MbarrierOperation(what, kind, result.kind, arrivals.kind, amount.kind, polled, guard.kind, low.divergent)
-    low.emit(op, lane_by_lane(kind, place), guard, result, arrivals, amount)
+    notes = low.instrumentation is not None and what in ("wait", "parity")
+    held = Field(PREDICATE, "i", (low.slot(HELD, 4),)) if notes else NOTHING
+    op = MbarrierOperation(
+        what, kind, result.kind, arrivals.kind, amount.kind, held.kind, polled, guard.kind, low.divergent
+    )
+    low.emit(op, lane_by_lane(kind, place), guard, result, held, arrivals, amount)
 
 
 def _polled(low: Lowering) -> bool:

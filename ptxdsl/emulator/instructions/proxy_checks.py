@@ -10,8 +10,10 @@ from .micro_op import MicroOp, Routine
 from .operand_classes import OperandClass
 
 __all__ = [
-    "ProxyFence", "ProxyGroup", "ProxyHazard", "ProxyJudgement", "ProxyMap", "ProxyMbarrier", "ProxyNote",
-    "ProxyObject", "ProxyObservation", "ProxyProductFence", "ProxyRange", "ProxySettlement", "ProxyTile",
+    "ProxyCells", "ProxyCommit", "ProxyCoreFence", "ProxyEnd", "ProxyFence", "ProxyFencing", "ProxyGroup",
+    "ProxyHazard", "ProxyJudgement", "ProxyMap", "ProxyMbarrier", "ProxyNote", "ProxyObject", "ProxyObservation",
+    "ProxyOperands", "ProxyProduct", "ProxyProductFence", "ProxyRange", "ProxyReuse", "ProxyRows", "ProxySettlement",
+    "ProxyTile", "ProxyUnseen",
 ]
 
 
@@ -31,6 +33,21 @@ class ProxyObject(
     """Notes the current phase of the mbarrier that completes a copy, which must have been fenced."""
 
     address: OperandClass
+    guard: OperandClass
+
+
+class ProxyReuse(
+    WithAddress, MicroOp, may_fault=True, repeatable=True, inlinable="see MbarrierOperation", instrumentation=True
+):
+    """Before an mbarrier is made again, or invalid: its copies must be complete, and its phase wait for no bytes."""
+
+    address: OperandClass
+    guard: OperandClass
+
+
+class ProxyUnseen(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
+    """Lanes are about to end: if the block ends with them, somebody must have waited for its last copies."""
+
     guard: OperandClass
 
 
@@ -70,6 +87,68 @@ class ProxyTile(MicroOp, may_fault=True, repeatable=True, inlinable="see Warpgro
     guard: OperandClass
 
 
+class ProxyProduct(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorProduct", instrumentation=True):
+    """The same of the tiles in shared memory of a tcgen05.mma that has been issued, whose plans are in a slot.
+
+    ``descriptors`` are of A, unless it lies in tensor memory, and B.
+    """
+
+    init: bool
+    copies: bool
+    granule: int
+    descriptors: tuple[OperandClass, ...]
+    zeros: OperandClass
+    guard: OperandClass
+
+
+class ProxyRows(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorCopy", instrumentation=True):
+    """The same of the rows that a tcgen05.cp of some shape copies from shared memory, elements of so many bits."""
+
+    shape: str
+    bits: int
+    init: bool
+    copies: bool
+    granule: int
+    descriptor: OperandClass
+    guard: OperandClass
+
+
+class ProxyCells(MicroOp, may_fault=True, repeatable=True, inlinable="as the load", instrumentation=True):
+    """Before a load of tensor memory, whose fields it has: fences of tcgen05 are behind what others have written."""
+
+    shape: str
+    registers: int
+    packed: bool
+    address: OperandClass
+    members: OperandClass
+    guard: OperandClass
+    masked: bool
+
+
+class ProxyOperands(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorProduct", instrumentation=True):
+    """The same of operands of a product, by their ``names``, which lie in tensor memory and are only read."""
+
+    names: tuple[str, ...]
+    places: tuple[OperandClass, ...]
+    guard: OperandClass
+
+
+class ProxyCoreFence(MicroOp, may_fault=False, repeatable=True, inlinable="see TensorProduct", instrumentation=True):
+    """``tcgen05.fence``, ``before`` a synchronisation or after it."""
+
+    before: bool
+    guard: OperandClass
+
+
+class ProxyCommit(
+    WithAddress, MicroOp, may_fault=True, repeatable=False, inlinable="see TensorCommit", instrumentation=True
+):
+    """Notes which phase of an mbarrier completes what the lanes have issued to the tensor core."""
+
+    address: OperandClass
+    guard: OperandClass
+
+
 class ProxyMap(MicroOp, may_fault=True, repeatable=True, inlinable="see TensorMove", instrumentation=True):
     """Checks that a fence stands behind what this block has changed of a tensor map in global memory."""
 
@@ -86,7 +165,13 @@ class ProxyGroup(MicroOp, may_fault=False, repeatable=False, inlinable="see Bulk
     guard: OperandClass
 
 
-class ProxyFence(MicroOp, may_fault=False, repeatable=False, inlinable="see BulkMove", instrumentation=True):
+class ProxyEnd(MicroOp, may_fault=True, repeatable=True, inlinable="see BulkMove", instrumentation=True):
+    """Lanes are about to end: their copies of bulk groups must have read shared memory."""
+
+    guard: OperandClass
+
+
+class ProxyFence(MicroOp, may_fault=True, repeatable=False, inlinable="see BulkMove", instrumentation=True):
     """A fence between proxies, of some :class:`..machine.proxy_shadow.Kinds`."""
 
     kinds: int
@@ -123,6 +208,10 @@ class ProxyObservation(Routine):
 
 class ProxySettlement(Routine):
     """Whether an access by the async proxy is complete for the lanes of a mask."""
+
+
+class ProxyFencing(Routine):
+    """Whether fences between proxies order what the generic proxy has written to global memory."""
 
 
 class ProxyJudgement(Routine):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .micro_op import MicroOp
 
-__all__ = ["EVERYWHERE", "MAKERS", "SchedulerFunction"]
+__all__ = ["EVERYWHERE", "MAKERS", "Interruption", "SchedulerFunction"]
 
 
 class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
@@ -17,3 +17,7 @@ EVERYWHERE = tuple(map(SchedulerFunction, ("schedule", "reschedule", "advance", 
 """Those that every launch needs; all but "run" in the order of the block state."""
 MAKERS = "make_all", "make_counted", "make_some"
 """What makes operations that are pending, in that order too."""
+
+
+class Interruption(MicroOp, may_fault=False, repeatable=False, inlinable="it is for launches with a seed"):
+    """Lets another warp run, drawn by the seed, before a strong access: also between a poll and what is behind it."""

@@ -21,8 +21,8 @@ from .operand_classes import ABSENT, OperandClass, per_lane
 from .operands import NOTHING, Field, raw
 
 __all__ = [
-    "MOST_HALO", "MOST_OFFSET", "PIXEL_SHAPES", "SHARED_ALIGNMENT", "MakeTensor", "Shape", "TensorBox", "TensorMove",
-    "TensorOverride", "find", "identity", "is_tensor_copy", "move", "size_of", "taken",
+    "MOST_HALO", "MOST_OFFSET", "PIXEL_SHAPES", "REDUCED", "SHARED_ALIGNMENT", "MakeTensor", "Shape", "TensorBox",
+    "TensorMove", "TensorOverride", "find", "identity", "is_tensor_copy", "move", "size_of", "taken",
 ]
 
 SHARED_ALIGNMENT = 128
@@ -38,6 +38,13 @@ MOST_HALO = {"width": 512, "chunks": 32}
 """A halo has fewer pixels."""
 MOST_OFFSET = 32
 """An offset along the width is less."""
+REDUCED = {
+    "add": ("u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+    "inc": ("u32",), "dec": ("u32",), "and": ("u32", "s32", "u64", "s64"), "or": ("u32", "s32", "u64", "s64"),
+    "xor": ("u32", "s32", "u64", "s64"),
+}
+"""The element types of each reduction."""
 _COPIES = ("tensor_load", "tensor_store", "tensor_reduce")
 
 

@@ -14,7 +14,7 @@ from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .grid_turns import emit_made_turns
 from .lane_regions import LaneRegion
-from .plan import RETIRED
+from .plan import RETIRED, PlannedOp
 from .votes import votes
 
 __all__ = ["BarrierRegion"]
@@ -46,10 +46,11 @@ class BarrierRegion(ConvergedBlocks):
             not planned.op.repeatable for block in self.inside for planned in block.ops
         )
         self.read = read
-        if self.read_only:
-            self._hoist()
-        if emit_block_pass(self):
+        alike = self._loads_alike() if self.read_only else []
+        if emit_block_pass(self, bool(alike)):
             self.loop = h.ir.block
+        if alike:
+            self._hoist(alike)
         self._begin_warp()
         self.bodies = {n: h.block_named(f"block{n}_") for n in self.reached}
         self._find_divergent()
@@ -119,15 +120,16 @@ class BarrierRegion(ConvergedBlocks):
 
     # The loop over the warps
 
-    def _hoist(self) -> None:
-        """Load once what all warps of the block load from the same address, before the loop."""
-        h, plan = self.h, self.plan
-        loads = [
+    def _loads_alike(self) -> list[tuple[int, PlannedOp]]:
+        """What all warps of the block load from the same address."""
+        return [
             (number, planned) for number, planned in enumerate(self.first.ops)
             if isinstance(planned.op, Load) and self._same_in_all_warps(planned)
         ][:MAX_HOISTED]
-        if not loads:
-            return
+
+    def _hoist(self, loads: list[tuple[int, PlannedOp]]) -> None:
+        """Load it once, before the loop."""
+        h, plan = self.h, self.plan
         h.number = h.i32(0)
         h.warp = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         names = {register.slot: name for name, register in plan.registers.items()}
@@ -161,10 +163,11 @@ class BarrierRegion(ConvergedBlocks):
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
         h.set("start", self.start_offset)
         if h.plan.varies:
-            left = h.lanes_left(h.warp, h.number)
+            ended = self.start in plan.after_ends
+            left = h.lanes_left(h.warp, h.number) if ended else h.lanes_at(h.number)
             h.set("alive", left)
             h.set("converged", left)
-            if h.keeps_lanes and self.start >= 0:
+            if h.keeps_lanes and ended:
                 h.branch_unless(h.nonzero(left), lambda: h.ir.branch(self.latch))
         h.prefetching.begin_warp(self.start)
         self.load_registers()
@@ -195,7 +198,7 @@ class BarrierRegion(ConvergedBlocks):
         retired = h.block_named("retired")
         ended_at = h.get("barrier")
         h.set("result", h.get("vote"))
-        if self.some_may_retire:
+        if h.keeps_lanes:
             h.set("barrier", RETIRED)
         self.switch = h.ir.switch(ended_at, retired)
         """To the regions behind the barriers in ``ends``."""

@@ -44,7 +44,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
         if start not in regions:
             regions[start] = region = BarrierRegion(h, start, hand_over)
             region.emit()
-            if sum(len(block.instructions) for block in h.function.blocks) > most:
+            if sum(len(block.instructions) for block in h.function.blocks) - h.straight > most:
                 raise Refused(f"a function of more than {most} LLVM instructions")
             todo += [end for end in region.ends if end >= 0]
     heads = {start: region.head for start, region in regions.items()}

@@ -270,7 +270,8 @@ class BlockNumbers:
             return [(self._operand(kind, spec),)]
         slot = h.slot().offset
         if kind.affine:
-            rows = [(self.read(slot), plan.lane_offsets[int(h.field("q").constant)])]
+            there = plan.lane_offsets[int(h.field("q").constant)][: h.present]
+            rows = [(self.read(slot), there)]
         elif slot in plan.row_affine:
             offsets = plan.row_affine[slot]
             starts = range(0, h.present, offsets.lanes)

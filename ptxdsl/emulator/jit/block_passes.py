@@ -13,18 +13,21 @@ sanitizer has added. A bound that holds in some warps of each block only costs t
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from llvmlite import ir
 
-from ..codegen.handler import Handler, i32, i64, pointer
+from ..codegen.handler import Handler, Lines, i32, i64, pointer
+from ..codegen.host import vector_registers
+from ..codegen.segments import LINE, lines_of
 from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute, WrapCheck
 from ..instructions.memory import Load, LoadParameter, Store
 from ..instructions.micro_op import MicroOp
 from ..instructions.operand_classes import ABSENT, ABSOLUTE, NEGATED, SINK, OperandClass
-from ..machine.layout import FULL, LANES, Block, Warp
+from ..machine.layout import LANES, Block, Warp
+from .accumulators import in_groups, opaque
 from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
 from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost
@@ -48,7 +51,6 @@ class Region(Protocol):
     start: int
     first: PlannedBlock
     at_barrier: BlockBarrier | None
-    hoisted: dict[int, list[tuple[Any, Any]]]
     ends: dict[int, None]
     all_warps: ir.Block
 
@@ -57,15 +59,20 @@ class Region(Protocol):
     def emit_op(self, op: MicroOp) -> None: ...
 
 
-def emit_block_pass(region: Region) -> bool:
-    """Emit a pass without checks at the head of a region, where that can be done; go on where checks are needed."""
+def emit_block_pass(region: Region, hoists: bool) -> bool:
+    """Emit a pass without checks at the head of a region, where that can be done; go on where checks are needed.
+
+    A region that ``hoists`` loads over the loop over the warps has one only where the order of its micro-ops is better.
+    """
     plan, start = region.plan, region.start
-    alike = plan.warps > 1 and plan.threads % LANES == 0 and not plan.leaves and not plan.prologue
-    if not alike or region.hoisted or (start >= 0 and plan.blocks[start].waits_for_cluster):
+    alike = plan.warps > 1 and not plan.partial and not plan.leaves and not plan.prologue
+    if not alike or (start >= 0 and plan.blocks[start].waits_for_cluster):
         return False
     made = BlockPass(region)
     try:
         made.plan_ways()
+        if hoists and not made.groups:
+            return False
         made.check()
     except Unsuited:
         return False
@@ -73,8 +80,18 @@ def emit_block_pass(region: Region) -> bool:
     return True
 
 
+class _Host(NamedTuple):
+    """A host address: a number, or one for each warp, and what is to be added."""
+
+    base: Any
+    offset: int
+
+
 class BlockPass(BlockNumbers):
     """The pass of one region."""
+
+    reorders = True
+    """Whether its micro-ops may be put in another order."""
 
     def __init__(self, region: Region) -> None:
         super().__init__(region.h)
@@ -85,8 +102,14 @@ class BlockPass(BlockNumbers):
         self.cost = 0
         """What the loops that it is a turn of take of the block's budget."""
         self.end, self.number = RETIRED, 0
-        self.hosts: dict[int, list[Any]] = {}
+        self.groups: list[list[int]] = []
+        """The numbers of the ops in the order in which they are made, if that is another one (:mod:`.accumulators`)."""
+        self.hosts: dict[int, list[_Host]] = {}
         """Host addresses, by the number of the op."""
+        self.bases: dict[tuple[int, int], tuple[Any, int, Any]] = {}
+        """Those that others are counted from, by the number and the buffer entry that they were computed from."""
+        self.lines: dict[int, Lines] = {}
+        """How rows are loaded that lie in two cache lines, by the number of the op."""
         self.known: dict[int, list[tuple[int, int]]] = {}
         """Masks that predicates are known to have, by the number of the op that asks."""
 
@@ -114,7 +137,9 @@ class BlockPass(BlockNumbers):
                 break
             at = plan.blocks[number]
         self.end = number
-        if len(self.ops) > MAX_OPS:
+        if self.reorders and all(self._known(planned) for planned in self.ops):
+            self.groups = in_groups(plan, self.ops)
+        if len(self.ops) > MAX_OPS and not self.groups:
             raise Unsuited
 
     def _explore(self, block: PlannedBlock, first: int, best: dict[int, tuple[int, int]]) -> int:
@@ -146,10 +171,10 @@ class BlockPass(BlockNumbers):
     def check(self) -> None:
         """Compute the numbers and the checks of all warps; raises Unsuited where one cannot be known."""
         h, region = self.h, self.region
-        if h.keeps_lanes and region.start >= 0:
+        if h.keeps_lanes and region.start in self.plan.after_ends:
             alive = [Handler.load(h, self.warp(number), Warp.ALIVE, i32) for number in range(self.warps)]
             for each in alive:
-                self.demand(h.ir.icmp_unsigned("==", each, h.i32(FULL)))
+                self.demand(h.ir.icmp_unsigned("==", each, h.i32(self.plan.whole)))
         if self.cost:
             self.demand(h.ir.icmp_signed(">=", h.get("budget"), h.i32(self.cost)))
         for number, planned in enumerate(self.ops):
@@ -187,7 +212,7 @@ class BlockPass(BlockNumbers):
     def _assume(self, guard: OperandClass, slot: int, holds: bool) -> None:
         """A guard holds in all lanes of all warps, or in none."""
         self.demand(self.known_of(guard, slot)[0 if holds else 1])
-        mask = FULL if holds is (guard != NEGATED) else 0
+        mask = self.plan.whole if holds is (guard != NEGATED) else 0
         self.known.setdefault(self.number, []).append((slot, mask))
 
     def _forget_last(self, planned: PlannedOp, dests: Any) -> None:
@@ -199,10 +224,8 @@ class BlockPass(BlockNumbers):
         """Check an access in all warps, and note its host addresses."""
         h, kind, pattern, write = self.h, op.address, op.pattern, isinstance(op, Store)
         count = len(op.sources) if isinstance(op, Store) else len(op.dests)
-        nbytes, one = op.bits // 8 * count, isinstance(op, Store) and op.uniform
-        letter = pattern[0] if pattern is not None else ""
-        known = one or letter == "c" or (not write and (kind.scalar or letter or self._picks(planned, op)))
-        if op.private or planned.access >= 0 or not known:
+        nbytes = op.bits // 8 * count
+        if not self._known(planned):
             raise Unsuited
         offset, slot = planned.value("offset"), 0 if kind == ABSOLUTE else planned.value("slot")
         extent = nbytes - 1
@@ -232,10 +255,24 @@ class BlockPass(BlockNumbers):
             if nbytes > 1:
                 rest = h.ir.and_(address, self.constant(address, nbytes - 1))
                 self.demand(h.ir.icmp_unsigned("==", rest, self.constant(address, 0)))
-            hosts.append(h.ir.add(*self.alike(address, delta)))
+            key = id(base), planned.value("entry")
+            if key not in self.bases:
+                self.bases[key] = base, offset, h.ir.add(*self.alike(address, delta))
+            _, first_offset, host = self.bases[key]
+            hosts.append(_Host(host, _distance(offset, first_offset)))
         self.hosts[self.number] = hosts
         if isinstance(op, Load):
             self._forget_last(planned, op.dests)
+
+    def _known(self, planned: PlannedOp) -> bool:
+        """Whether the host addresses of an access follow from numbers of the warps; True of what is none."""
+        op = planned.op
+        if not isinstance(op, (Load, Store)):
+            return True
+        letter, write = op.pattern[0] if op.pattern is not None else "", isinstance(op, Store)
+        one = isinstance(op, Store) and op.uniform
+        known = one or letter == "c" or (not write and (op.address.scalar or letter or self._picks(planned, op)))
+        return bool(known) and not op.private and planned.access < 0
 
     def _picks(self, planned: PlannedOp, op: Load | Store) -> bool:
         """Whether the lanes of a load pick elements of all that lies from the lowest to the highest."""
@@ -269,15 +306,12 @@ class BlockPass(BlockNumbers):
         """Emit the loop over the warps."""
         h = self.h
         turn, done = (h.block_named(n) for n in ("next_unchecked", "none_left"))
-        places = {}
-        for number, hosts in self.hosts.items():
-            again = self._bytes_again(self.ops[number])
-            places[number] = [self._kept(host, again) for host in hosts]
+        places = self._keep_hosts()
         if self.cost:
             h.set("budget", h.ir.sub(h.get("budget"), h.i32(self.cost)))
         if self.plan.varies:
-            h.set("alive", FULL)
-            h.set("converged", FULL)
+            h.set("alive", self.plan.whole)
+            h.set("converged", self.plan.whole)
         before = h.ir.block
         h.ir.branch(turn)
         h.ir.position_at_end(turn)
@@ -289,19 +323,29 @@ class BlockPass(BlockNumbers):
         h.ir.cbranch(h.ir.icmp_signed("<", after, h.i32(self.warps)), turn, done)
         h.ir.position_at_end(done)
 
-    def _kept(self, host: Any, again: int) -> Any:
-        """A host address where the loop finds it: a value, or a place in memory with one for each warp.
+    def _keep_hosts(self) -> dict[Any, Any]:
+        """Where the loop finds the host addresses that others are counted from.
 
-        From those of a loop's next turn ``again`` bytes are loaded.
+        Values, or places in memory with one for each warp. What a loop loads in its turns to come is fetched there.
         """
-        if not isinstance(host.type, ir.VectorType):
-            return host
-        h = self.h
-        place = h.alloca(host.type, 64)
-        if again:
-            h.prefetching.want(self.end, host, h.ir.load(place), again)
-        h.ir.store(host, place)
-        return h.ir.bitcast(place, pointer)
+        h, places = self.h, dict[Any, Any]()
+        for number, hosts in self.hosts.items():
+            again = self._bytes_again(self.ops[number])
+            for host, offset in hosts:
+                if not _is_vector(host):
+                    places[host] = host
+                    continue
+                if host not in places:
+                    places[host] = h.alloca(host.type, 64)
+                if again:
+                    h.prefetching.want(self.end, host, places[host], offset, again)
+            if again >= LINE and vector_registers()[1] == LINE and all(_is_vector(host) for host, _ in hosts):
+                moved = [h.ir.add(host, self.constant(host, offset)) for host, offset in hosts]
+                self.lines[number] = lines_of(h, moved)
+        for host, place in places.items():
+            if host is not place:
+                h.ir.store(host, place)
+        return {host: place if host is place else h.ir.bitcast(place, pointer) for host, place in places.items()}
 
     def _bytes_again(self, planned: PlannedOp) -> int:
         """How much lies side by side that a loop loads of global memory in each turn; 0 where it does not."""
@@ -312,30 +356,46 @@ class BlockPass(BlockNumbers):
             return 0
         return (op.pattern[1] if op.pattern is not None and op.pattern[0] == "c" else 1) * op.bits // 8 * len(op.dests)
 
-    def _warp_pass(self, position: Any, places: dict[int, list[Any]]) -> None:
+    def _warp_pass(self, position: Any, places: dict[Any, Any]) -> None:
         h, region, plan = self.h, self.region, self.plan
         h.number = h.warp_at(position)
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
         region.load_registers()
-        h.lanes, h.masked, h.canonical, h.deopt_point = h.i32(FULL), False, set(), None
+        h.lanes, h.masked, h.canonical, h.deopt_point = h.i32(plan.whole), False, set(), None
         h.checked.clear()
         h.prefetching.begin_warp(region.start)
         place = h.ir.mul(h.ir.zext(h.number, i64), h.i64(8))
-        for number, planned in enumerate(self.ops):
-            self.before_in_warp(number)
-            for slot, mask in self.known.get(number, ()):
-                h.ir.store(h.i32(mask), h.variable(slot, i32))
-            if isinstance(planned.op, (WrapCheck, RowWrapCheck, Exit, Branch, Jump)):
-                continue
-            found = places.get(number)
-            if found is not None:
-                h.hosts = [h.add(each, place) if each.type == pointer else each for each in found]
-                h.hosts = [Handler.load(h, each, 0, i64) if each.type == pointer else each for each in h.hosts]
-            h.begin_unchecked(planned)
-            region.emit_op(planned.op)
-            h.hosts = []
+        bases: dict[Any, Any] = {}
+        before = self._size()
+        for group in self.groups or [list(range(len(self.ops)))]:
+            if self.groups:
+                bases = {base: opaque(h, found) for base, found in bases.items()}
+            for number in group:
+                for base, _ in self.hosts.get(number, ()):
+                    if base not in bases:
+                        at = places[base]
+                        bases[base] = Handler.load(h, h.add(at, place), 0, i64) if at.type == pointer else at
+                self._emit(number, bases)
+        h.straight += self._size() - before if self.groups else 0
         self.leave()
+
+    def _size(self) -> int:
+        return len(self.h.ir.block.instructions)
+
+    def _emit(self, number: int, bases: dict[Any, Any]) -> None:
+        """Emit a micro-op for a warp."""
+        h, planned = self.h, self.ops[number]
+        self.before_in_warp(number)
+        for slot, mask in self.known.get(number, ()):
+            h.ir.store(h.i32(mask), h.variable(slot, i32))
+        if isinstance(planned.op, (WrapCheck, RowWrapCheck, Exit, Branch, Jump)):
+            return
+        h.hosts = [_plus(h, bases[base], offset) for base, offset in self.hosts.get(number, ())]
+        h.begin_unchecked(planned)
+        h.lines = self.lines.get(number)
+        self.region.emit_op(planned.op)
+        h.hosts, h.lines = [], None
 
     def leave(self) -> None:
         """Keep what the next region reads of a warp."""
@@ -345,3 +405,16 @@ class BlockPass(BlockNumbers):
         h.store_registers(plan.live(end.statement, 0) if end is not None else set())
         if h.keeps_lanes and block is None:
             h.store(h.i32(0), h.warp, Warp.ALIVE)
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def _plus(h: BlockFunction, address: Any, offset: int) -> Any:
+    return h.ir.add(address, h.i64(offset)) if offset else address
+
+
+def _distance(offset: int, other: int) -> int:
+    """From one offset of 64 bits to the other."""
+    return (offset - other + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from ..codegen import segments
 from ..codegen.handler import lanes_of, pointer
-from ..machine.layout import LANES, Block
+from ..machine.layout import Block
 from ..semantics.lanes import Lanes
 from .inlined import InlinedOps
 from .plan import Layout, PlannedRegister, Plan
@@ -29,7 +29,7 @@ class BlockRegisters(InlinedOps):
     def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
         super().__init__(module, name)
         self.plan = plan
-        self.present = min(LANES, plan.threads)
+        self.present = min(plan.width, plan.threads)
         self.allocas = self.ir
         self.ir = ir.IRBuilder(self.function.append_basic_block("body"))
         self.preheader = ir.IRBuilder(self.function.append_basic_block("preheader"))

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 from ...collector import paused
 from ..codegen.code import Code
 from ..codegen.library import library, name_of_kept, symbol
+from ..instructions.control import Branch, Jump
 from ..instructions.instrumentation import ShadowCheck
+from ..machine.budgets import POLL
 from .merged_checks import merged_bounds_checks
 from .plan import PlannedOp, Refused, learns_entry
 
@@ -30,13 +32,22 @@ MAX_BESIDE = 300
 
 
 def tier_up(code: Code) -> None:
-    """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they."""
+    """Compile a kernel: a block function if that can be done, and superinstructions if there are few, or only they.
+
+    Functions of a warp where there is no block function, or behind the waits at which it is left.
+    """
     code.tiered_up = True
     whole = compile_block_function(code)
-    entries = {} if whole else compile_warp_functions(code)
+    entries = {} if whole and not _polls(code) else compile_warp_functions(code)
     if not (whole or entries) or sum(run.cost for run in _runs(code)) <= MAX_BESIDE:
         compile_superinstructions(code)
     _put_in_place(code, entries)
+
+
+def _polls(code: Code) -> bool:
+    """Whether threads wait for what others write: a block function is left then, and the rest of the block is long."""
+    loops = (placed for placed in code.micro_ops if isinstance(placed.op, (Branch, Jump)) and placed.op.backward)
+    return any(placed.value("cost") >= POLL for placed in loops)
 
 
 def compile_block_function(code: Code) -> bool:

@@ -54,7 +54,9 @@ class ConvergedBlocks:
         self.divergent_start: Any = None
         """Where the divergent region goes on whose code is emitted, with the lanes that come first."""
         expected = [block.barrier.expected for block in self.plan.blocks if block.barrier is not None]
-        self.some_may_retire = h.keeps_lanes and not any(expected)
+        self.possible_ends = self._possible_ends()
+        retires = start in self.plan.after_ends or RETIRED in self.possible_ends
+        self.some_may_retire = h.keeps_lanes and not any(expected) and retires
         """Whether warps may end before others: barriers that count all that live go on without them."""
         self.ends: dict[int, None] = {}
         """Where warps end: at the barrier of a basic block, or RETIRED."""
@@ -81,6 +83,19 @@ class ConvergedBlocks:
                 seen[at] = None
                 todo += self.plan.blocks[at].successors
         return list(seen)
+
+    def _possible_ends(self) -> set[int]:
+        """Where warps may end: at the barriers that follow, or RETIRED."""
+        blocks, found = self.plan.blocks, set[int]()
+        if self.start < 0 and blocks[0].rendezvous is not None:
+            found.add(0)
+        for number in {*self.reached, self.first.number}:
+            block = blocks[number]
+            found.update(n for n in block.successors if blocks[n].rendezvous is not None)
+            last = block.terminator.op if block.terminator is not None else None
+            if isinstance(last, Exit) or any(isinstance(each.op, Exit) for each in block.ops):
+                found.add(RETIRED)
+        return found
 
     def _always_waits(self, block: PlannedBlock) -> bool:
         """Whether warps never go on with a basic block without each other."""
@@ -282,11 +297,13 @@ class ConvergedBlocks:
         h = self.h
         self.ends[number] = None
         h.store_registers(live)
-        if h.keeps_lanes:
+        if h.keeps_lanes and (number < 0 or number in self.plan.after_ends):
             h.store(h.alive if number >= 0 else h.i32(0), h.warp, Warp.ALIVE)
         before, at = h.get("barrier"), h.i32(number)
         if number < 0 and self.some_may_retire:
             good, at = ir.Constant(i1, 1), before
+        elif len(self.possible_ends) == 1:
+            good = ir.Constant(i1, 1)
         elif self.some_may_retire:
             good = h.ir.or_(h.ir.icmp_signed("<", before, h.i32(0)), h.ir.icmp_signed("==", before, at))
         else:

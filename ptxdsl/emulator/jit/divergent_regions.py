@@ -148,8 +148,8 @@ class DivergentRegion:
         cost = loop_cost(terminator, blocks[block.targets[0]]) if edges and terminator is not None else 0
         if terminator is not None and isinstance(terminator.op, IndexedBranch):
             edges = [*Selection(h, block, terminator, lanes).masks().items()]
-            edges.sort(key=lambda edge: blocks[edge[0]].priority)
             cost = COST
+        edges.sort(key=lambda edge: blocks[edge[0]].priority)  # where both ways lead back, the first of them runs
         for number, mask in edges:
             pending = self.pending[number]
             h.ir.store(h.ir.or_(h.ir.load(pending), mask), pending)

@@ -71,6 +71,8 @@ class BlockFunction(BlockRegisters):
         """Whether merged bounds checks hold, by the micro-op that makes them, where that is not sure."""
         self.rows = RowLoads(self)
         self.prefetching = Prefetching(self)
+        self.straight = 0
+        """LLVM instructions of passes in groups, without a branch, which take LLVM little."""
         self.after: ir.Block | None = None
         self.captured: list[tuple[Any, Any]] | None = None
         self.deopt_point: DeoptPoint | None = None
@@ -100,7 +102,7 @@ class BlockFunction(BlockRegisters):
         plan, tail = self.plan, ir.Constant(i32, self.plan.tail)
         if not plan.partial:
             return tail
-        return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(FULL))
+        return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(plan.whole))
 
     @property
     def sparse(self) -> bool:

@@ -41,7 +41,6 @@ class _Turns:
     def __init__(self, h: BlockFunction) -> None:
         self.h, self.plan, self.start, self.first = h, h.plan, -1, h.plan.blocks[0]
         self.at_barrier: BlockBarrier | None = None
-        self.hoisted: dict[int, list[tuple[Any, Any]]] = {}
         self.ends: dict[int, None] = {}
         self.all_warps = h.body
 
@@ -65,6 +64,8 @@ class _Turns:
 
 class _GridTurns(BlockPass):
     """The turns of several blocks."""
+
+    reorders = False
 
     def __init__(self, h: BlockFunction, head: int) -> None:
         self.turns = _Turns(h)

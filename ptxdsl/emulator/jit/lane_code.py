@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ..analysis.call_stack import SLOT
+from ..analysis.call_stack import FRAME, SLOT, STACK_ALIGN, STACK_POINTER
 from ..codegen.handler import Handler, i32, i64
 from ..codegen.registry import emit_inline
 from ..instructions.control import Exit, SystemCall, Trap
@@ -31,6 +31,9 @@ class LaneCode(BlockFunction):
         vars(self).update(vars(outer))
         self.outer, self.lane_plan, self.lane_written = outer, lanes, written
         self.variables = {}
+        stack = (r for name, r in outer.plan.registers.items() if name == STACK_POINTER or name.startswith(FRAME))
+        self.aligned = frozenset(register.slot for register in stack)
+        """The slots of the stack pointer and of frames: LLVM is to see that they are aligned."""
         self.place_of_lane, self.budget = self.alloca(i32, 4), self.alloca(i32, 4)
         self.masked, self.thin, self.partial, self.defers_nan = True, False, False, False
         self.deopt_point, self.deopt_points, self.captured = None, [], None
@@ -68,7 +71,8 @@ class LaneCode(BlockFunction):
         return super().load(base, offset, kind, align, fixed)
 
     def _read_register(self, slot: int, kind: ir.Type) -> Any:
-        return self.ir.load(self.variable(slot, kind))
+        found = self.ir.load(self.variable(slot, kind))
+        return self.ir.and_(found, kind(-STACK_ALIGN)) if slot in self.aligned else found
 
     def _current(self, register: PlannedRegister) -> Any:
         return self.ir.load(self.variable(register.slot, self.kind_of(register)))

@@ -13,6 +13,7 @@ from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
+from ..machine.budgets import POLL
 
 __all__ = [
     "RETIRED", "BlockBarrier", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
@@ -146,7 +147,7 @@ def loop_cost(terminator: PlannedOp, target: PlannedBlock) -> int:
     if not isinstance(op, (Branch, Jump)) or not op.backward:
         return 0
     cost = terminator.value("cost")
-    return max(1, terminator.statement - target.start) + (POLL_COST if cost > 1 else 0)
+    return max(1, terminator.statement - target.start) + (POLL_COST if cost >= POLL else cost - 1)
 
 
 class Layout(Enum):
@@ -217,10 +218,14 @@ class Plan(NamedTuple):
     blocks: tuple[PlannedBlock, ...]
     threads: int
     """Of a block; of the last warp lanes may be missing."""
+    width: int
+    """Lanes of each other warp."""
     warp_bytes: int
     registers: dict[str, PlannedRegister]
     live: Callable[[int, int], set[str]]
     """The registers that are live at a statement, or (1) behind it."""
+    registers_of: Callable[[int], tuple[frozenset[str], frozenset[str]]]
+    """What a statement reads and writes."""
     reads: tuple[frozenset[str], ...]
     writes: tuple[frozenset[str], ...]
     """Registers that each basic block reads and writes."""
@@ -244,6 +249,8 @@ class Plan(NamedTuple):
     """Where lanes wait that a branch leaves behind, by the basic block that it ends."""
     lanes_end: bool
     """Whether lanes may end before others of their warp."""
+    after_ends: frozenset[int]
+    """The basic blocks that a warp may come to when some of its lanes have ended."""
     leaves: bool
     """Whether the barrier of a cluster waits for the threads that have not ended."""
     clustered: int
@@ -263,12 +270,12 @@ class Plan(NamedTuple):
 
     @property
     def warps(self) -> int:
-        return -(-self.threads // LANES)
+        return -(-self.threads // self.width)
 
     @property
     def partial(self) -> bool:
         """Whether some warps of a block have fewer lanes than others."""
-        return self.threads > LANES and self.threads % LANES > 0
+        return self.threads > self.width and self.threads % self.width > 0
 
     @property
     def varies(self) -> bool:
@@ -278,7 +285,12 @@ class Plan(NamedTuple):
     @property
     def tail(self) -> int:
         """The lanes of the last warp."""
-        return FULL >> -self.threads % LANES
+        return self.whole >> -self.threads % self.width
+
+    @property
+    def whole(self) -> int:
+        """The lanes of each other warp."""
+        return FULL >> LANES - self.width
 
 
 def defers_nan(op: MicroOp) -> bool:

@@ -18,6 +18,7 @@ from ..codegen.code import Code
 from ..codegen.host import cores
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
+from ..machine.warp_rows import lanes_of_warps
 from .convergent_lowering import ConvergentLowering
 from .grid_steps import steps_of
 from .indexed_addresses import IndexedAddresses
@@ -65,7 +66,7 @@ def _leaves_cluster(placed: PlacedMicroOp) -> bool:
 class Planner:
     def __init__(self, code: Code, low: ConvergentLowering, block: Shape3) -> None:
         self.code, self.low, self.block = code, low, block
-        self.threads = block[0] * block[1] * block[2]
+        self.threads, self.width = block[0] * block[1] * block[2], lanes_of_warps(block)
         self.indexed = IndexedAddresses(low)
         entry = code.entry - code.base
         start = next(n for n, offset in enumerate(code.offsets) if offset >= entry)
@@ -88,7 +89,9 @@ class Planner:
         code, low = self.code, self.low
         micro_ops = low.basic_blocks()
         blocks = [self._basic_block(number, members) for number, members in enumerate(micro_ops)]
-        turn = interchanged(blocks, low, self.threads) if not low.cluster_barriers else None
+        turn = None
+        if self.width == LANES and not low.cluster_barriers:
+            turn = interchanged(blocks, low, self.threads)
         if turn is not None:
             blocks[turn.number] = blocks[turn.number]._replace(turn=turn)
         lanes = plan_lanes(low, blocks, code, self._planned)
@@ -99,9 +102,14 @@ class Planner:
             places = [n for n in range(block.start, block.stop) if n not in invariant]
             return frozenset(r.name for n in places for r in (ops[n].uses if reads else ops[n].writes))
 
+        def registers_of(place: int) -> tuple[frozenset[str], frozenset[str]]:
+            op = ops[place]
+            return frozenset(r.name for r in op.uses), frozenset(r.name for r in op.writes)
+
         made = Plan(
-            blocks=tuple(blocks), threads=self.threads, warp_bytes=code.registers.size,
+            blocks=tuple(blocks), threads=self.threads, width=self.width, warp_bytes=code.registers.size,
             registers=self._registers(), live=lru_cache(None)(code.registers.liveness.before),
+            registers_of=registers_of,
             reads=tuple(names(each, True) for each in low.graph.blocks),
             writes=tuple(names(each, False) for each in low.graph.blocks),
             launch_invariant=frozenset(r.name for n in invariant for r in ops[n].writes),
@@ -111,6 +119,7 @@ class Planner:
             warp_invariant=frozenset(offsets[name] for name in _warp_invariant(low, self.block)),
             entry=code.entry - code.base, prologue=self.prologue, ending=self._ending(blocks, lanes is not None),
             joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
+            after_ends=frozenset(range(len(blocks))) if turn is not None else _after_ends(blocks),
             leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), lanes=lanes, key="",
         )
         if turn is not None:
@@ -171,7 +180,7 @@ class Planner:
         if index is not None and (index == 0 or isinstance(micro_ops[0].op, EpochArrive)):
             barrier = self._barrier(micro_ops[index], index)
         bounds = merged_bounds_checks(self.low, micro_ops)
-        rows = row_loads(self.low, micro_ops, min(LANES, self.threads))
+        rows = row_loads(self.low, micro_ops, self.low.present)
         terminator = None
         ops = []
         for place, placed in enumerate(micro_ops):
@@ -186,7 +195,7 @@ class Planner:
                 raise self._refused(placed, f"{self._mnemonic(placed)}: {op.first_tier}")
         divergent = number in self.low.facts.divergent
         if not divergent:
-            ops = merged_shadow_checks(self.low, micro_ops, ops, self.threads % LANES > 0)
+            ops = merged_shadow_checks(self.low, micro_ops, ops, self.width < LANES or self.threads % LANES > 0)
         ops = without_repeated_checks(self.low, micro_ops, ops)
         return PlannedBlock(
             number, block.priority, int(code.blocks[code.graph.blocks[number].priority]) - code.base, block.start,
@@ -245,7 +254,8 @@ class Planner:
 
 def key_of(made: Plan, code: Code) -> str:
     """All that the code of a plan depends on. Liveness follows from the statements and their basic blocks."""
-    fields = {name: _ordered(value) for name, value in made._asdict().items() if name not in ("live", "key")}
+    others = ("live", "registers_of", "key")
+    fields = {name: _ordered(value) for name, value in made._asdict().items() if name not in others}
     uses = [
         (tuple(r.name for r in op.uses), tuple(r.name for r in op.writes), op.statement.guard is None)
         for op in code.graph.def_use
@@ -267,10 +277,31 @@ def _ends_lanes(block: PlannedBlock) -> bool:
     return isinstance(last, Exit) or any(isinstance(each.op, Exit) for each in block.ops)
 
 
+def _after_ends(blocks: list[PlannedBlock]) -> frozenset[int]:
+    """The basic blocks that can be reached when lanes have ended, by others of their warp."""
+    before: dict[int, list[PlannedBlock]] = {}
+    for block in blocks:
+        for number in block.successors:
+            before.setdefault(number, []).append(block)
+    split, todo, found = set[int](), [block for block in blocks if _ends_lanes(block)], set[int]()
+    while todo:  # back to where the lanes went apart
+        block = todo.pop()
+        if block.number not in split:
+            split.add(block.number)
+            todo += before.get(block.number, []) if block.divergent else []
+    ways = [number for n in split for number in blocks[n].successors]
+    while ways:
+        number = ways.pop()
+        if number not in found:
+            found.add(number)
+            ways += blocks[number].successors
+    return frozenset(found)
+
+
 def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:
     """Launch-invariant registers that hold the same in all warps: those that do not depend on a row of the block."""
     found: set[str] = set()
-    specials = ("%ntid", "%nctaid", "%laneid", *(("%tid.x",) if LANES % block[0] == 0 else ()))
+    specials = ("%ntid", "%nctaid", "%laneid", *(("%tid.x",) if lanes_of_warps(block) % block[0] == 0 else ()))
     for each in low.graph.blocks:
         for place in range(each.start, each.stop):
             op = low.graph.def_use[place]

@@ -1,9 +1,10 @@
 """Software prefetching: what a loop over tiles loads next is fetched while the warps compute with what is there.
 
 A tile of a matrix is a line or two of each of many rows, which no CPU foresees. Behind a barrier each warp computes for
-long and loads little: there it asks for the lines that it will load in the loop's next turn, if its addresses go on as
-far as since the last one. Asked for all at once they would only wait for each other. They go to the second cache: rows
-that lie a power of two apart all fall on the same few places of the first, and would evict each other.
+long and loads little: there it asks for the lines that it will load in the loop's turn after next, if its addresses go
+on as far as since the last one: in the time of one turn not all come that lie in memory or the third cache. Asked for
+all at once they would only wait for each other. They go to the second cache: rows that lie a power of two apart all
+fall on the same few places of the first, and would evict each other.
 
 An address may be none, or not be loaded after all: a prefetch never faults. Only loads whose addresses are known before
 the loop over the warps are asked for (:mod:`.block_passes`).
@@ -26,9 +27,10 @@ SECOND_CACHE = 2
 
 
 class _Wanted(NamedTuple):
-    """Where the next addresses are, one for each warp, and the bytes that are loaded there."""
+    """Where the next addresses are, one for each warp, and the bytes that are loaded from so many behind these."""
 
     addresses: Any
+    offset: int
     nbytes: int
 
 
@@ -39,14 +41,22 @@ class Prefetching:
         self.h = h
         self.wanted: dict[int, list[_Wanted]] = {}
         self.places: list[tuple[int, ir.Block, Any]] = []
+        self.following: dict[Any, Any] = {}
+        """Where addresses of the next turns are, by those of this one."""
 
-    def want(self, start: int, hosts: Any, before: Any, nbytes: int) -> None:
-        """Have the region at ``start`` fetch for each warp what follows ``hosts`` as they follow those ``before``."""
+    def want(self, start: int, hosts: Any, kept: Any, offset: int, nbytes: int) -> None:
+        """Have the region at ``start`` fetch for each warp what comes two turns behind ``hosts``.
+
+        The addresses of the turn before are ``kept``.
+        """
         h = self.h
-        place = h.alloca(hosts.type, LINE)
-        h.allocas.store(ir.Constant(hosts.type, None), place)
-        h.ir.store(h.ir.sub(h.ir.add(hosts, hosts), before), place)
-        self.wanted.setdefault(start, []).append(_Wanted(h.allocas.bitcast(place, pointer), nbytes))
+        place = self.following.get(hosts)
+        if place is None:
+            place = self.following[hosts] = h.alloca(hosts.type, LINE)
+            h.allocas.store(ir.Constant(hosts.type, None), place)
+            way = h.ir.sub(hosts, h.ir.load(kept))
+            h.ir.store(h.ir.add(hosts, h.ir.add(way, way)), place)
+        self.wanted.setdefault(start, []).append(_Wanted(h.allocas.bitcast(place, pointer), offset, nbytes))
 
     def begin_warp(self, start: int) -> None:
         """Here a warp begins with a region: what it is to fetch may become known later."""
@@ -67,5 +77,5 @@ class Prefetching:
                 place = h.add(wanted.addresses, h.ir.mul(h.ir.zext(number, i64), h.i64(8)))
                 first = h.ir.inttoptr(Handler.load(h, place, 0, i64), pointer)
                 for offset in sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1}):
-                    at = h.add(first, offset)
+                    at = h.add(first, wanted.offset + offset)
                     h.call("llvm.prefetch.p0", ir.VoidType(), at, h.i32(0), h.i32(SECOND_CACHE), h.i32(1))

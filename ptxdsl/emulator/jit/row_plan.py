@@ -31,7 +31,7 @@ MOST_ROWS = 64
 """In a basic block."""
 APART = (SPACE_BITS["global"], SPACE_BITS["shared"])
 """Spaces that have no memory in common."""
-MOST_BYTES = 256
+MOST_BYTES = 512
 """From the lowest lane's to the highest's of an access whose lanes pick elements of all that lies there."""
 
 

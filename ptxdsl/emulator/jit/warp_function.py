@@ -18,13 +18,13 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import data
-from ..codegen.handler import HANDLER, Handler, i32, i64, pointer
+from ..codegen.handler import HANDLER, Handler, i1, i32, i64, pointer
 from ..codegen.segments import in_lanes, spread
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import LANES, Block, Warp
 from .barrier_regions import BarrierRegion
 from .function_builder import BlockFunction
-from .plan import Layout, Plan, PlannedRegister
+from .plan import POLL_COST, Layout, Plan, PlannedRegister
 from .waiting_lanes import WaitingLanes
 from .warp_planning import Piece, WarpFunction, WarpPlan
 
@@ -69,6 +69,9 @@ class _Builder(BlockFunction):
             self.store(self.i32(0), self.warp, Warp.BUDGET)
             leave()
 
+        if cost >= POLL_COST:  # another warp may be what it waits for
+            self.branch_unless(ir.Constant(i1, 0), end_slice)
+            return
         super().charge_budget(cost, end_slice)
 
     handing_on = False

@@ -57,6 +57,9 @@ class ProductPlan(Struct):
     A_PIECES = field("Q")
     """What the panel of A takes for the number of pieces, or of columns."""
     B_PIECES = field("Q")
+    A_BYTES = field("Q")
+    """Those of 16 bytes of a tile that hold elements, from the first on: 12 of FP6, 8 of FP4 that is not packed."""
+    B_BYTES = field("Q")
 
     # Functions and their numbers
     A_PANEL = field("Q")

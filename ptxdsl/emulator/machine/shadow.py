@@ -83,7 +83,7 @@ WORD_SHIFT = 3
 """A shadow word has 2^3 bytes."""
 CHECK_FLAGS = {
     "role": (0, 2), "granule": (2, 3), "granules": (5, 7), "race": (13, 1), "init": (14, 1), "copies": (15, 1),
-    "item": (16, 5), "defers": (28, 1),
+    "item": (16, 5), "defers": (28, 1), "grouped": (29, 1), "proxied": (30, 1),
 }
 """What a shadow inspection gets of a check: shift and width of each property among the bits of its last argument."""
 
@@ -255,6 +255,9 @@ class Shadow(Struct):
     FOLLOW = field("Q")
     SEARCH = field("Q")
     """Addresses of the routines that write there, and that look for an order."""
+    HOME = field("Q")
+    HOME_BYTES = field("Q")
+    """Where the memory begins that the block, or its cluster, has for itself, and how many bytes it has."""
     FENCED = field("I")
     """The warps that have executed a fence."""
     WORDS = field("Q")
@@ -276,10 +279,20 @@ class Shadow(Struct):
     SHARED_WORDS = field("Q")
     SHARED_CLEARED = field("Q")
     """Host address and bytes of shared memory, and of its words, which are cleared where a block begins."""
+    GROUPS = field("Q")
+    """Address of the :class:`.proxy_shadow.GroupRecord` of epoch 0."""
+    GROUP = field("Q")
+    """The upper half of the shadow words of the group whose copy is checked."""
+    FENCED_BLOCKS = field("Q")
+    """Address of the epoch of each block's last fence between proxies of global memory, by its number."""
+    FENCED_WORD = field("Q")
+    FENCED_EPOCH = field("Q")
+    """The last shadow word that a fence was found behind, and the epoch of the warp that had asked."""
     OBSERVE = field("Q")
     SETTLED = field("Q")
     JUDGE = field("Q")
-    """Addresses of the routines that follow mbarriers, and judge accesses, for the async proxy."""
+    FENCED_BY = field("Q")
+    """Addresses of the routines that follow mbarriers, judge accesses, and look for fences, for the async proxy."""
     WARP_CLOCKS = field(WarpClock, LANES)
 
 
@@ -364,6 +377,16 @@ class Reason(Number):
     """A tile that does not begin where its swizzle does."""
     REGISTERS = 13
     """A register that a wgmma may still use, or that no fence orders before one."""
+    UNFENCED_CORE = 16
+    """Tensor memory that another warp has written, with no fence of tcgen05 between."""
+    UNREAD_SOURCE = 15
+    """A thread ends that has not waited until its copies have read shared memory."""
+    REUSED_MBARRIER = 17
+    """An mbarrier that is made again, of which a copy is not known to be complete."""
+    EXPECTING_MBARRIER = 18
+    """The same, whose phase still waits for bytes."""
+    UNSEEN_COPY = 19
+    """The block ends, and nobody has waited for a copy."""
     UNFENCED_MAP = 14
     """A tensor map that has been changed, with no fence for tensor maps behind that."""
     DEFERRED = 6

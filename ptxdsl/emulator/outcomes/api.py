@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from time import monotonic
 from functools import partial
-from typing import Any, Union
+from typing import Any
 
-import numpy as np
 
 from ...config import override
 from ...errors import LaunchError, caller
@@ -24,131 +23,26 @@ from ..runtime.block_state import LaunchState
 from ..tools.observer import Observer
 from .axioms import Execution
 from .events import Threads
-from .fences import repair
-from .machine import SHARED_PLACE, Machine
 from .executions import Complete
+from .fences import repair
+from .machine import SHARED_PLACE, Machine, follows
+from .outcome import Condition, Outcome, Outcomes
+from .schedule_outcomes import arrays_of, bounds, contents, schedule_outcomes
+from .schedule_search import ScheduleSearch
 from .search import Limit, Search
 from .wording import Names, place_of
 
-__all__ = ["Condition", "Explorer", "Outcome", "Outcomes", "outcomes"]
+__all__ = ["Condition", "Explorer", "Memory", "Outcome", "Outcomes", "outcomes"]
 
 BOUND = 100
 """Memory operations that a thread may make,"""
 LIMIT = 200_000
 """and states of a search."""
-Condition = Union[Mapping[str, Any], "Callable[[Outcome], object]"]
-"""What is asked of an outcome: a function of it, or the elements of some arrays."""
+FEW = 32
+"""Threads of a launch that is explored by the axioms."""
 
 
-class Outcome:
-    """A final state.
-
-    Each array that the launch was given is an attribute by the name of its parameter, a numpy array: ``outcome.out``,
-    or ``outcome["out"]``. ``waiting`` names the threads that wait forever, each with its line; ``error`` is what went
-    wrong in a thread, if anything did, and ``raised`` the exception. ``execution`` says how it comes about, in as few
-    steps as possible.
-    """
-
-    def __init__(self, arrays: dict[str, Any], waiting: tuple[str, ...], error: str, steps: int) -> None:
-        self.arrays, self.waiting, self.error, self.steps = arrays, waiting, error, steps
-        self.raised: Exception | None = None
-        self._told: Callable[[], str] = str
-
-    @property
-    def execution(self) -> str:
-        """The shortest execution that ends so: of each thread the lines, and what each read was given by whom."""
-        return self._told()
-
-    def __getattr__(self, name: str) -> Any:
-        arrays = self.__dict__.get("arrays", {})
-        if name in arrays:
-            return arrays[name]
-        raise AttributeError(self._lacks(name))
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.arrays:
-            raise KeyError(self._lacks(name))
-        return self.arrays[name]
-
-    def _lacks(self, name: str) -> str:
-        return f"the outcome has no array `{name}`; it has {', '.join(self.__dict__.get('arrays', {})) or 'none'}"
-
-    def __repr__(self) -> str:
-        said = [f"{name}={array.tolist()}" for name, array in self.arrays.items()]
-        said += [f"waits: {each}" for each in self.waiting]
-        return f"Outcome({', '.join([*said, *([self.error] if self.error else [])])})"
-
-
-class Outcomes(list[Outcome]):
-    """All outcomes of a launch, each once.
-
-    ``complete``: no thread did more than the bound allows, so that what is not here cannot happen. ``races`` names the
-    pairs of lines that race in some execution: conflicting accesses, not both strong, that nothing orders. What such
-    code does is PTX's to say and no compiler's; in C++ it is undefined.
-    """
-
-    def __init__(self, found: Iterable[Outcome], complete: bool, races: list[str], executions: int) -> None:
-        super().__init__(found)
-        self.complete, self.races, self.executions = complete, races, executions
-        self._shows: Callable[[Callable[[Outcome], bool]], list[str] | None] = lambda _: None
-
-    def where(self, condition: Condition | None = None, /, **arrays: Any) -> list[Outcome]:
-        """The outcomes for which a condition holds: ``where(out=[1, 0])`` or ``where(lambda o: o.out[0] == 1)``."""
-        holds = _condition(condition, arrays)
-        return [outcome for outcome in self if holds(outcome)]
-
-    def repair(self, condition: Condition | None = None, /, **arrays: Any) -> list[str] | None:
-        """The changes, one or two, after which no outcome has the condition; None where none was found."""
-        return self._shows(_condition(condition, arrays))
-
-    def forbid(self, condition: Condition | None = None, /, **arrays: Any) -> Outcomes:
-        """AssertionError where an outcome has the condition, with its execution and what would forbid it."""
-        __tracebackhide__ = True
-        found = self.where(condition, **arrays)
-        if found:
-            raise AssertionError(f"the memory model allows {found[0]!r}:\n{self._told(found[0], condition, arrays)}")
-        self._require_complete()
-        return self
-
-    def require(self, condition: Condition | None = None, /, **arrays: Any) -> Outcomes:
-        """AssertionError where no outcome has the condition."""
-        __tracebackhide__ = True
-        if not self.where(condition, **arrays):
-            raise AssertionError(f"no outcome is so; there are:\n{self}")
-        return self
-
-    def always(self, condition: Condition | None = None, /, **arrays: Any) -> Outcomes:
-        """AssertionError where an outcome has not the condition, or some thread waits forever or fails."""
-        __tracebackhide__ = True
-        holds = _condition(condition, arrays)
-        return self.forbid(lambda outcome: bool(outcome.waiting or outcome.error) or not holds(outcome))
-
-    def _told(self, outcome: Outcome, condition: Condition | None, arrays: Mapping[str, Any]) -> str:
-        changes = self.repair(condition, **arrays)
-        mend = f"\nforbidden by {' and '.join(changes)}" if changes else ""
-        races = "".join(f"\nrace: {race}" for race in self.races)
-        return f"{outcome.execution}{races}{mend}"
-
-    def _require_complete(self) -> None:
-        if not self.complete:
-            raise AssertionError("threads did more than the bound allows, so that nothing is proved; raise `bound=`")
-
-    def __str__(self) -> str:
-        lines = [repr(outcome) for outcome in self]
-        lines += [f"race: {race}" for race in self.races]
-        if not self.complete:
-            lines.append("not all: some thread did more than the bound allows")
-        return "\n".join(lines)
-
-
-def _condition(condition: Condition | None, arrays: Mapping[str, Any]) -> Callable[[Outcome], bool]:
-    if callable(condition):
-        return lambda outcome: bool(condition(outcome))
-    wanted = {**(condition or {}), **arrays}
-    return lambda outcome: all(np.array_equal(outcome[name], value) for name, value in wanted.items())
-
-
-class _Memory:
+class Memory:
     """The memory of before the launch."""
 
     def __init__(self, launch: LaunchState) -> None:
@@ -179,11 +73,16 @@ def _threads(launch: LaunchState, machine: Machine) -> Threads:
 
 
 class Explorer(Observer):
-    """Explores a launch in place of running it; ``found`` are its outcomes."""
+    """Explores a launch in place of running it; ``found`` are its outcomes.
+
+    A launch of a few threads is explored by the axioms (:mod:`.search`), any other one by the order of what
+    synchronises it (:mod:`.schedule_search`).
+    """
 
     what = "ptxdsl.outcomes()"
+    defers = True
 
-    def __init__(self, bound: int = BOUND, limit: int = LIMIT, progress: bool | None = None) -> None:
+    def __init__(self, bound: int | None = None, limit: int | None = None, progress: bool | None = None) -> None:
         super().__init__()
         self.bound, self.limit = bound, limit
         self.shows = sys.stderr.isatty() if progress is None else progress
@@ -196,33 +95,57 @@ class Explorer(Observer):
         if self.found is not None:
             raise LaunchError("ptxdsl.outcomes() explores one launch, and this is the second", loc=caller())
         launch.tool = self
-        memory = _Memory(launch)
+        memory = Memory(launch)
         try:
-            machine = Machine(launch)
-            search = Search(machine, _threads(launch, machine), memory.initial, self.bound, self.limit, self._progress)
-            try:
-                executions = search.run()
-            except Limit:
-                raise LaunchError(
-                    f"the launch has more than {self.limit} states to explore", loc=caller(),
-                    hint="fewer threads, or shorter loops; `limit=` says how many",
-                ) from None
-            self.found = _Collected(launch, memory, executions).outcomes(not search.cut)
+            if self.explores_by_axioms(launch):
+                self.found = self._by_axioms(launch, memory)
+            else:
+                self.by_schedules(launch, memory)
         finally:
             memory.restore()
             if self.shows:
                 print("\r\033[K", end="", file=sys.stderr, flush=True)
 
+    def explores_by_axioms(self, launch: LaunchState) -> bool:
+        """Whether a launch is small enough."""
+        return launch.blocks * launch.config.threads <= FEW and follows(launch)
+
+    def _by_axioms(self, launch: LaunchState, memory: Memory) -> Outcomes:
+        bound, limit = self.bound or BOUND, self.limit or LIMIT
+        machine = Machine(launch)
+        search = Search(machine, _threads(launch, machine), memory.initial, bound, limit, self._progress)
+        try:
+            executions = search.run()
+        except Limit:
+            raise LaunchError(
+                f"the launch has more than {limit} states to explore", loc=caller(),
+                hint="fewer threads, or shorter loops; `limit=` says how many",
+            ) from None
+        return _Collected(launch, memory, executions).outcomes(not search.cut)
+
+    def by_schedules(self, launch: LaunchState, memory: Memory) -> None:
+        """Explore a launch by its schedules."""
+        buffers = [b for b in Names(launch).buffers if b.writable]
+        search = ScheduleSearch(launch, memory.restore, lambda: contents(buffers), self._schedules)
+        search.search(*bounds(self.bound, self.limit))
+        self.found = schedule_outcomes(search, buffers)
+
+    def _schedules(self, runs: int, left: int) -> None:
+        self._show(f"{runs} schedules, {left} to come")
+
     def _progress(self, states: int, executions: int) -> None:
+        self._show(f"{states} states, {executions} executions")
+
+    def _show(self, text: str) -> None:
         if self.shows and monotonic() - self.shown > 0.2:
             self.shown = monotonic()
-            print(f"\rptxdsl.outcomes: {states} states, {executions} executions", end="", file=sys.stderr, flush=True)
+            print(f"\r{self.what}: {text}", end="", file=sys.stderr, flush=True)
 
 
 class _Collected:
     """The executions of a launch, by their final states."""
 
-    def __init__(self, launch: LaunchState, memory: _Memory, complete: list[Complete]) -> None:
+    def __init__(self, launch: LaunchState, memory: Memory, complete: list[Complete]) -> None:
         self.names, self.memory = Names(launch), memory
         self.buffers = {buffer.name: buffer for buffer in self.names.buffers if buffer.writable}
         self.complete = complete
@@ -261,16 +184,14 @@ class _Collected:
                     outcome.raised = next((step.error for step in each.errors), None)
                     outcome._told = partial(self.names.execution, execution, last)
             races.update(dict.fromkeys(self._race(execution, a, b) for a, b in each.races))
-        made = Outcomes([found[key] for key in sorted(found)], complete, sorted(races), len(self.complete))
+        incomplete = "" if complete else "threads did more than the bound allows"
+        made = Outcomes([found[key] for key in sorted(found)], incomplete, sorted(races), len(self.complete))
+        made.hint = "; raise `bound=`"
         made._shows = self._repaired
         return made
 
     def _outcome(self, state: tuple[bytes, ...], waiting: tuple[str, ...], error: str, steps: int) -> Outcome:
-        arrays: dict[str, Any] = {}
-        for (name, buffer), data in zip(self.buffers.items(), state):
-            array = np.frombuffer(data, np.dtype(buffer.dtype) if buffer.dtype else np.uint8)
-            arrays[name] = array.reshape(buffer.shape) if array.size == int(np.prod(buffer.shape)) else array
-        return Outcome(arrays, waiting, error, steps)
+        return Outcome(arrays_of(list(self.buffers.values()), state), waiting, error, steps)
 
     def _race(self, execution: Execution, a: int, b: int) -> str:
         one, other = sorted((execution.events[a], execution.events[b]), key=lambda e: (e.statement.line, e.who))
@@ -302,7 +223,7 @@ def _byte_by_byte(execution: Execution, last: list[int]) -> Iterator[dict[int, i
 
 
 def outcomes(
-    launch: Callable[..., object], *args: object, bound: int = BOUND, limit: int = LIMIT,
+    launch: Callable[..., object], *args: object, bound: int | None = None, limit: int | None = None,
     progress: bool | None = None, **named: object,
 ) -> Outcomes:
     """All final states of a launch that PTX's memory model allows, weak ones included.

@@ -30,7 +30,7 @@ from ..runtime.events import handle
 from ..runtime.faults import failure
 from .block_states import LoneBlocks
 
-__all__ = ["SHARED_BITS", "SHARED_PLACE", "Element", "Machine", "Step"]
+__all__ = ["SHARED_BITS", "SHARED_PLACE", "Element", "Machine", "Step", "follows"]
 
 SHARED_PLACE = 1 << 60
 """Where the addresses of events in shared memory begin; those in global memory are the host's."""
@@ -109,6 +109,17 @@ def _stops(statement: Instruction | Call) -> str:
             hint="take it out of the part that is explored; `sanitize=True` and `seed=` are for whole kernels",
         )
     return "access" if others else ""
+
+
+def follows(launch: LaunchState) -> bool:
+    """Whether every statement of a launch is one that threads can be run by alone."""
+    try:
+        for statement in launch.spaces.function.body or ():
+            if isinstance(statement, (Instruction, Call)):
+                _stops(statement)
+    except EmulationError:
+        return False
+    return True
 
 
 class _Stops(NamedTuple):

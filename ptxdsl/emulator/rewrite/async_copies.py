@@ -15,7 +15,7 @@ from ...analysis.def_use import DefUse
 from ...ir import Address, Call, Function, Immediate, Instruction, Not, Operand, Register, Sink, Vector, elements
 from ...isa import Form, lookup
 from ...types import TYPES
-from .builder import CommitArrival, Expander, integer
+from .builder import CommitArrival, CountedStore, Expander, integer
 from .expansions import MULTICAST, expansion
 
 __all__ = ["AsyncCopies", "DeferredCopies"]
@@ -139,6 +139,9 @@ class AsyncCopies(Expander):
     def _complete(self, nbytes: int) -> None:
         mbar = self.operand("mbar")
         if mbar is not None:
+            stored = self.body.pop()
+            assert isinstance(stored, Instruction)
+            self.body.append(self.located(CountedStore(stored.form, stored.operands, stored.guard)))
             self.guarded(f"mbarrier.complete_tx{self.copied()}.b64", mbar, nbytes)
 
     def store(self) -> None:

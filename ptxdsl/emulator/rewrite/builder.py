@@ -16,7 +16,7 @@ from ...isa import Form, OperandSpec, lookup
 from ...types import TYPES, ScalarType
 from .expansions import expansion
 
-__all__ = ["CommitArrival", "Expander", "PtxBuilder", "WholeWarp", "instruction", "integer"]
+__all__ = ["CommitArrival", "CountedStore", "Expander", "PtxBuilder", "WholeWarp", "instruction", "integer"]
 
 Source = Union[Operand, int]
 Guard = Union[Register, Not, None]
@@ -77,6 +77,10 @@ class WholeWarp(Instruction):
 
 class CommitArrival(Instruction):
     """The arrival at an mbarrier of what ``tcgen05.commit`` tracks."""
+
+
+class CountedStore(Instruction):
+    """What stands for ``st.async`` or ``red.async``, of which the next instruction counts the bytes."""
 
 
 class PtxBuilder:

@@ -23,11 +23,13 @@ def spaces_of(
 ) -> AddressSpaces:
     """The memory of a kernel, whose function is what remains to be lowered; for clusters of this shape, if any.
 
-    ``defers``: asynchronous copies are made later than they stand.
+    ``defers``: asynchronous copies are made later than they stand, and warps stop before strong accesses.
     """
     alone = cluster is None and annotations is None
     if alone and _runs_as_it_stands(function) and not short_addresses(module, function):
-        return AddressSpaces(module, function, memory)
+        spaces = AddressSpaces(module, function, memory)
+        spaces.defers = defers
+        return spaces
     spaces = _rewritten(module, function, memory, cluster, annotations, defers)
     spaces.asked = annotations.asked if annotations is not None else []
     return spaces

@@ -2,7 +2,7 @@
 
 Each lane reads or writes its own elements of the fragment (:mod:`ptxdsl.isa.fragments`), so the ordinary loads and
 stores check bounds and alignment; that of whole rows is checked before. A warp that lacks lanes would leave out their
-elements, so all 32 must come. The products stay one instruction (:mod:`..instructions.matrix`).
+elements, so all 32 must come. The products stay one instruction (:mod:`..instructions.tensor_cores.matrix`).
 """
 
 from __future__ import annotations

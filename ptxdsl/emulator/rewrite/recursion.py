@@ -14,7 +14,7 @@ from ...analysis.control_flow import control_flow_graph
 from ...analysis.liveness import Liveness
 from ...ir import Address, Call, Function, Instruction, LabelRef, Module, Parameter, Register, Symbol, Variable
 from ...types import TYPES
-from ..analysis.call_stack import SLOT, STACK_POINTER
+from ..analysis.call_stack import FRAME, SLOT, STACK_ALIGN, STACK_POINTER
 from ..machine.layout import CALL_STACK
 from .alloca import allocates
 from .indirect_calls import targets
@@ -30,8 +30,6 @@ _RETURNS = "$returns$"
 """What the names of the tables begin with that calls return by."""
 _U64 = TYPES["u64"]
 _POINTER = Register(STACK_POINTER, _U64)
-_ALIGN = 16
-"""Of a frame: what the largest vector access must be aligned to."""
 
 
 def returns(statement: Instruction | Call) -> bool:
@@ -83,9 +81,9 @@ class Recursion:
         arguments = [b.own(argument) for argument in call.arguments]
         registers, names = scope.saved.get(id(original), ((), ()))
         cells, saves = [b.cells[scope.cells[name]] for name in names], id(original) in scope.saved
-        size = self._transfer(registers, cells, saves, True)
-        b.emit("st.local.u32", Address(_POINTER, size), len(copy.returns))
-        b.emit("add.u64", _POINTER, _POINTER, size + SLOT)
+        size = _aligned(self._transfer(registers, cells, saves, True) + SLOT)
+        b.emit("st.local.u32", Address(_POINTER, size - SLOT), len(copy.returns))
+        b.emit("add.u64", _POINTER, _POINTER, size)
         for parameter, argument in zip(function.parameters, arguments):
             if parameter.space == "reg" or not parameter.shape:
                 b.pass_in(copy.scope, parameter, argument[0])
@@ -94,9 +92,9 @@ class Recursion:
         b.branch(LabelRef(f"$enter${function.name}"))
         copy.returns.append(back.label)
         b.place(back)
-        b.emit("sub.u64", _POINTER, _POINTER, size + SLOT)
+        b.emit("sub.u64", _POINTER, _POINTER, size)
         if saves and scope.frame is not None:
-            self._find_frame(scope.frame, scope.frame.nbytes + _ALIGN)
+            b.emit("add.u64", scope.frame.register, _POINTER, -scope.frame.nbytes)
         results = [self._taken(copy, parameter) for parameter in function.results]
         self._transfer(registers, cells, saves, False)
         for result, found in zip(call.results, results):
@@ -141,11 +139,6 @@ class Recursion:
             end += SLOT
         return end
 
-    def _find_frame(self, frame: Frame, below: int) -> None:
-        """Compute where the frame is that begins so many bytes below the stack pointer, or less."""
-        self.builder.emit("add.u64", frame.register, _POINTER, _ALIGN - 1 - below)
-        self.builder.emit("and.b64", frame.register, frame.register, -_ALIGN)
-
     def _move(self, register: Register, offset: int, saves: bool) -> None:
         """Store a register behind the stack pointer, or load it from there: predicates as numbers."""
         b, address = self.builder, Address(_POINTER, offset)
@@ -166,7 +159,7 @@ class Recursion:
         b, own = self.builder, self.builder.body
         b.statement, b.body = None, []
         b.register(STACK_POINTER, _U64)
-        b.variables.append(Variable(CALL_STACK, "local", TYPES["b8"], (STACK_BYTES,), 16))
+        b.variables.append(Variable(CALL_STACK, "local", TYPES["b8"], (STACK_BYTES,), STACK_ALIGN))
         b.emit("mov.u64", _POINTER, Symbol(CALL_STACK))
         b.body += own
         b.emit("ret")
@@ -179,13 +172,13 @@ class Recursion:
         b, name, frame = self.builder, copy.function.name, copy.scope.frame
         b.place(f"$enter${name}")
         if frame is not None:
-            self._find_frame(frame, 0)
-            b.emit("add.u64", _POINTER, _POINTER, frame.nbytes + _ALIGN)
+            b.emit("mov.u64", frame.register, _POINTER)
+            b.emit("add.u64", _POINTER, _POINTER, frame.nbytes)
         expand(copy.function, copy.scope)
         b.statement = None
         b.place(f"$leave${name}")
         if frame is not None:
-            b.emit("add.u64", _POINTER, _POINTER, -frame.nbytes - _ALIGN)
+            b.emit("add.u64", _POINTER, _POINTER, -frame.nbytes)
         back = b.register("%back", "u32")
         b.load_local(back, Address(_POINTER, -SLOT))
         b.emit("brx.idx", back, Symbol(f"{_RETURNS}{name}"))
@@ -200,7 +193,12 @@ class Recursion:
                 at += variable.nbytes
         if not offsets:
             return None
-        return Frame(self.builder.register(f"%frame${function.name}", _U64), offsets, -(-at // SLOT) * SLOT)
+        return Frame(self.builder.register(f"{FRAME}{function.name}", _U64), offsets, _aligned(at))
+
+
+def _aligned(nbytes: int) -> int:
+    """Bytes of the stack that leave its pointer aligned."""
+    return -(-nbytes // STACK_ALIGN) * STACK_ALIGN
 
 
 def _saved(function: Function, scope: Scope) -> dict[int, tuple[tuple[Register, ...], tuple[str, ...]]]:

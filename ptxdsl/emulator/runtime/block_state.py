@@ -5,45 +5,44 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ...errors import EmulationError
-from ...ir import Immediate, Instruction, Not, Operand, Register, Symbol
+from ...ir import Immediate, Not, Operand, Register, Symbol
 from ...launch import Buffer, LaunchConfig, Scalar
 from ..codegen.code import Code
 from ..codegen.library import library
 from ..instructions.scheduler import EVERYWHERE, MAKERS, SchedulerFunction
 from ..machine.address_spaces import AddressRange, AddressSpaces
 from ..machine.allocation import address_of, allocate, copy_bytes, number_at
-from ..machine.layout import (
-    ALIGNED_START, LANES, NARROW_SHARED, SHARED_START, SPACE_BITS, Block, Cluster, Entry, Launch, TensorMemory, Warp,
-)
+from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Cluster, Entry, Launch, Warp
+from ..machine.tensor_memory import TensorMemory
 from ..machine.status import Status
 from ..machine.pending import Pending, paces
 from ..machine.warp_headers import warp_headers
+from ..machine.warp_rows import warps_of
 from . import late_search
 from .alone import ALONE
+from .arguments import bind
+from .arrival import Arrival
 from .register_access import read_register, write_register
+from .tool import NO_TOOL, Tool
 
 __all__ = [
-    "MOST_KEPT", "NO_TOOL", "TIME_SLICE", "Arrival", "BlockState", "LaunchState", "Tool", "buffer_range", "compiled",
-    "scheduler", "state_bytes",
+    "MOST_KEPT", "TIME_SLICE", "BlockState", "LaunchState", "compiled", "scheduler", "state_bytes",
 ]
 
 TIME_SLICE = 4096
 """Blocks that a state runs before another one has its time slice; a slice of a warp counts for more."""
 _GLOBAL = SPACE_BITS["global"] | SPACE_BITS["generic"]
-_BUFFER = _GLOBAL | SPACE_BITS["const"]
 _PARAMETERS = SPACE_BITS["param"] | SPACE_BITS["generic"]
 _HEAD = Launch.span("NEXT", "GRID")
 _BLOCKS = Launch.span("NEXT", "BLOCKS")
+_NEXT = Launch.span("NEXT", "NEXT")
 _ENTRY = Entry.span("LOW", "SPACES")
 _MEMORY = Block.span("SCHEDULE", "ALL")
 _CODE = Block.span("WARPS", "RECONVERGE")
 _POINTER = struct.Struct("<Q")
-_NOTHING = bytes(Launch.nbytes)
 _NO_BARRIERS = bytes(Block.HEAP - Block.BARRIERS)
 MOST_KEPT = 256 << 10
 """Bytes of a block state that is kept from launch to launch."""
@@ -76,63 +75,6 @@ def _scheduler() -> tuple[int, ...]:
     return tuple(scheduler(function.name) for function in EVERYWHERE[:-1])
 
 
-class Tool:
-    """What happens in a launch that a tool follows: the sanitizer or a debugger. This one does nothing."""
-
-    keeps = False
-    """Whether block states serve the next launch as well, with what the tool has given them."""
-    compiled_turns = False
-    """Whether compiled code does what ``begin_cluster`` and ``switch`` do, where it goes from block to block."""
-    in_order = False
-    """Whether what it is told of is told in the order of the blocks, as far as they do not wait for each other."""
-    pinned = False
-    """Whether a block state stays with the host thread that has made it."""
-
-    def attach(self, state: BlockState) -> None:
-        """A block state has its memory."""
-
-    def again(self, states: list[BlockState]) -> None:
-        """Block states of an earlier launch serve this one, those of a cluster together."""
-
-    def connect(self, states: list[BlockState]) -> None:
-        """These are the block states of the clusters."""
-
-    def begin_cluster(self, states: list[BlockState]) -> None:
-        """They are about to run the blocks of another cluster."""
-
-    def switch(self, state: BlockState) -> None:
-        """A block state is about to have a time slice."""
-
-    def entered(self, state: BlockState) -> None:
-        """Compiled code has given a block state its time slice."""
-
-    def callback(self, state: BlockState) -> None:
-        """A micro-op of the tool has returned with Status.CALLBACK; the warp resumes after it."""
-
-    def passes(self, state: BlockState) -> bool:  # noqa: ARG002
-        """Whether the launch goes on after the fault that a state has stopped with, which has been noted."""
-        return False
-
-    def stalled(self) -> None:
-        """All blocks that run have had time slices without one of them coming to its end."""
-
-    def allocated(self, address: int, nbytes: int) -> None:
-        """``malloc`` has given memory."""
-
-    def unwritten(self, state: BlockState, pc: int, thread: tuple[int, int], register: str) -> None:
-        """A thread, warp and lane, reads a register that it has not written."""
-
-    def outside(self, state: BlockState, pc: int, thread: tuple[int, int], number: int, indices: list[int]) -> None:
-        """A thread asks for an element outside of its array; ``number`` is that of the check."""
-
-    def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:
-        """Lanes have executed a statement together that they came to at different places, without the tool's code."""
-
-
-NO_TOOL = Tool()
-NO_TOOL.compiled_turns = NO_TOOL.keeps = True
-
-
 class LaunchState:
     """What all blocks of a launch share: the counter of blocks, the parameters, the ranges of addresses.
 
@@ -147,6 +89,9 @@ class LaunchState:
         self.parameters = self.address + Launch.nbytes
         self.shared_bytes = spaces.dynamic_start - SHARED_START + config.shared
         self.ranges: list[AddressRange | None] = list(spaces.ranges)
+        x, y, z = config.grid
+        self._all = x * y * z
+        self._fresh = _HEAD.pack(0, self._all, x, y, z).ljust(Launch.nbytes, b"\0")
         self.free: list[BlockState] = []
         """Block states whose blocks have ended, for :meth:`state`."""
         self.clusters: Any = None
@@ -156,21 +101,19 @@ class LaunchState:
         self.locks = True
         """Whether its atomics need the host's (:mod:`.alone`)."""
         self.begin()
-        self._bind(self._placed() if spaces.memory.narrow or spaces.alignment > 1 else {})
+        bind(arguments, spaces, self.parameters, self.ranges)
         at, nbytes = self.parameters, spaces.parameter_bytes
         self.ranges.append(AddressRange("the parameters", at, nbytes, _PARAMETERS, at, False))
         if config.cooperative:
             counter = self.address + Launch.WORKSPACE
             self.ranges.append(AddressRange("the grid's workspace", counter, 8, _GLOBAL, counter))
-        self.tool = NO_TOOL
+        self.tool: Tool[BlockState] = NO_TOOL
 
     def begin(self) -> None:
         """No block has been started."""
         self.locks = True
-        x, y, z = self.config.grid
-        self.blocks = x * y * z
-        self.view[: Launch.nbytes] = _NOTHING
-        _HEAD.pack_into(self.view, 0, 0, self.blocks, x, y, z)
+        self.blocks = self._all
+        self.view[: Launch.nbytes] = self._fresh
 
     def state(self, code: Code) -> BlockState:
         """A state in which a block can run."""
@@ -187,9 +130,7 @@ class LaunchState:
 
     def end(self, state: BlockState) -> None:
         """A state has run its last block."""
-        stacks = (self.spaces.local_bytes - self.spaces.cleared_bytes) * state.count * LANES
-        room = state.nbytes - stacks <= MOST_KEPT and stacks <= MOST_STACKS
-        if self.tool.keeps and not state.renews and room:
+        if self.tool.keeps and not state.renews and state.is_small:
             self.free.append(state)
 
     def states(self) -> list[BlockState]:
@@ -201,43 +142,10 @@ class LaunchState:
         self.free.clear()
         self.clusters = None
 
-    def _bind(self, placed: dict[int, int]) -> None:
-        """Write the parameters, and give each array its range of addresses."""
-        ranges, arguments, parameters = self.ranges, self.arguments, self.spaces.parameters
-        for number, ((name, offset, nbytes), argument) in enumerate(zip(parameters, arguments)):
-            if isinstance(argument, Scalar):
-                data = argument.data
-            else:
-                host = argument.address
-                address = placed.get(number, host)
-                data = _POINTER.pack(address)[: 4 if placed and nbytes == 4 else 8]
-                ranges[1 + number] = AddressRange(
-                    argument.name, address, argument.nbytes, _BUFFER, host, argument.writable
-                )
-            if argument.targets:
-                ranges += map(buffer_range, argument.targets)
-            if len(data) != nbytes:
-                raise ValueError(f"parameter {name} has {nbytes} bytes; {len(data)} came")
-            copy_bytes(self.parameters + offset, data, nbytes)
-        ranges += [buffer_range(further) for further in arguments[len(parameters) :] if isinstance(further, Buffer)]
-
-    def _placed(self) -> dict[int, int]:
-        """The addresses of arrays, by their number, that cannot have those of the host."""
-        memory, alignment = self.spaces.memory, self.spaces.alignment
-        end = memory.end if memory.narrow else ALIGNED_START
-        placed: dict[int, int] = {}
-        for number, argument in enumerate(self.arguments):
-            if isinstance(argument, Buffer) and (memory.narrow or argument.address % alignment):
-                # Apart, so that what goes beyond one array is in no other.
-                placed[number] = end = (end + 511) // 256 * 256
-                end += argument.nbytes
-        if memory.narrow and end > NARROW_SHARED:
-            raise EmulationError(f"the arrays have {end - memory.end} bytes, more than addresses of 32 bits reach")
-        return placed
-
     def left(self) -> int:
         """Blocks that have not been started."""
-        return max(0, self.blocks - number_at(self.address + Launch.NEXT))
+        started, = _NEXT.unpack_from(self.view, Launch.NEXT)
+        return max(0, self.blocks - int(started))
 
     def take(self) -> int:
         """How many blocks have been started before the one that starts now."""
@@ -266,38 +174,12 @@ class LaunchState:
         return self.config.shared if area.nbytes < 0 else area.nbytes
 
 
-def buffer_range(buffer: Buffer) -> AddressRange:
-    """The range of addresses of an array."""
-    return AddressRange(buffer.name, buffer.address, buffer.nbytes, _BUFFER, buffer.address, buffer.writable)
-
-
-@dataclass
-class Arrival:
-    """Lanes that wait at a ``.sync`` instruction for others of their warp (:mod:`.convergence`).
-
-    ``key`` is what the others must have in common with them, None where no others may come; ``alive`` are the lanes
-    that lived then, all of which must come where it is ``aligned``. ``resume`` is where the instruction goes on once
-    the barrier that has counted the warp is complete.
-    """
-
-    key: tuple[Any, ...] | None
-    statement: Instruction
-    place: int
-    pc: int
-    fault: int
-    members: int
-    alive: int
-    aligned: bool
-    lanes: int = 0
-    resume: int = 0
-
-
 def _layout(launch: LaunchState) -> tuple[int, int, int, int, int]:
     """Where shared memory begins behind the state, then local memory, tensor memory, the buffer table, and its end."""
-    spaces, (x, y, z) = launch.spaces, launch.config.block
+    spaces = launch.spaces
     reserved = SHARED_START if spaces.reserved else 0
     a, b, c = spaces.cluster or (0, 0, 0)
-    entries, warps = len(launch.ranges) + 2 * a * b * c, -(-x * y * z // LANES)
+    entries, warps = len(launch.ranges) + 2 * a * b * c, warps_of(launch.config.block)
     first = -(-Block.nbytes // 1024) * 1024  # swizzles are of addresses modulo 1024, here those of the host
     local = first + (reserved + launch.shared_bytes + 191) // 128 * 128
     tensor = local + (spaces.local_bytes * warps * LANES + 191) // 128 * 128
@@ -333,7 +215,7 @@ class BlockState:
         """Address of the shadow state, where a sanitizer runs."""
         spaces, config = launch.spaces, launch.config
         x, y, z = config.block
-        self.count = -(-x * y * z // LANES)
+        self.count = warps_of(config.block)
         self.all = (1 << self.count) - 1
         """Mask of its warps."""
         first, local, tensor, table, nbytes = _layout(launch)
@@ -444,10 +326,17 @@ class BlockState:
         if code.pending > self.get(Block.PENDING_MOST, "i"):
             self._make_queue(code.pending)
         self.warps_memory, self.warps, self._warps_view = allocate(self.stride * self.count)
+        self.is_small = self._is_small()
+        """Whether it is worth its memory to keep it for the next launch."""
         self._write_warps()
         blocks = address_of(code.blocks)
         _CODE.pack_into(self._view, Block.WARPS, self.warps, self.stride, blocks, code.entry, code.base)
         self.put(Block.REGION, "i", 0)
+
+    def restart(self, code: Code) -> None:
+        """Run this code from now on, as a state that has run no block."""
+        self.attach(code)
+        self._prepare()
 
     def _make_queue(self, count: int) -> None:
         """Room for so many operations that are not complete, and for what was read of their sources."""
@@ -499,6 +388,11 @@ class BlockState:
     def nbytes(self) -> int:
         """Memory that the state takes."""
         return int(self.state_bytes + self.warps_memory.nbytes)
+
+    def _is_small(self) -> bool:
+        spaces = self.launch.spaces
+        stacks = (spaces.local_bytes - spaces.cleared_bytes) * self.count * LANES
+        return self.nbytes - stacks <= MOST_KEPT and stacks <= MOST_STACKS
 
     def digest(self, digest: Any) -> None:
         """Add what the block's threads can read, their places and registers, to a digest."""

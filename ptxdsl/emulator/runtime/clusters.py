@@ -23,9 +23,8 @@ from ..codegen.code import Code
 from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
-from ..machine.layout import (
-    SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry, TensorMemory,
-)
+from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry
+from ..machine.tensor_memory import TensorMemory
 from ..machine.status import Status
 from . import block_state, host_threads, late_search, worker_pool
 from .alone import ALONE
@@ -50,6 +49,8 @@ _ENTRY = Entry.span("LOW", "SPACES")
 _RUN = ClusterRun.span("HEAD", "SLICE")
 _PAIR = TensorMemory.span("PEER", "PEER_OPEN")
 _NEXT = ClusterRun.span("RETURNED", "TURNS")
+_LOCKS = Block.span("EXITS", "LOCKS")
+_FUNCTION = Block.span("FUNCTION", "FUNCTION")
 _CLOSED = Entry.span("SIZE", "WRITABLE").pack(0, 0)
 _APART = 1024
 """What the block states of a cluster are aligned to: bulk copies of tensors want that of shared memory."""
@@ -90,15 +91,20 @@ class ClusterPool:
 
     def run(self) -> None:
         """Run all clusters; raises what went wrong in the first of them that fails."""
-        with self.mutex:
-            self._wake()
-        self._work(0)
+        try:
+            with self.mutex:
+                self._wake()
+            self._work(0)
+        except BaseException as error:  # noqa: BLE001 - interrupted between two clusters
+            self._fail(-1, error)
         with self.changed:
+            self.running.pop(0, None)
             while self.running:  # also if interrupted: they use the launch's memory
                 try:
                     self.changed.wait()
                 except KeyboardInterrupt as error:  # noqa: PERF203
                     self._fail(-1, error)
+            self.left.clear()  # a worker that begins only now has nothing to run, in memory that others have by then
         self.code.pace, self.code.notes[ClusterPool] = self.pace, self._share()
         fault, self.fault = self.fault, None  # an error holds this frame, and so must not be held by it
         try:
@@ -151,7 +157,9 @@ class ClusterPool:
 
     def _wake(self) -> None:
         """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
-        if self.alone or len(self.left) * self.pace < self._worth() or self.woken + 1 >= cores():
+        if self.alone or self.fault is not None or self.woken + 1 >= cores():
+            return
+        if len(self.left) * self.pace < self._worth():
             return
         if self._share() <= FAST:
             return
@@ -224,14 +232,19 @@ class Clusters:
             del self.pool, self.launch, self.codes, self.schedule
 
     def take_up(self, pool: ClusterPool, worker: int) -> bool:
-        """Be as new for another launch; False where that takes more."""
-        if any(state.code is not pool.code for state in self.states):
+        """Be as new for another launch; False where that takes more.
+
+        What does not change from block to block is computed in the first turn of each state, before its first block: a
+        call for that alone takes longer than the rest. Where a register wraps around there, which it did not for other
+        arguments, the state goes on in conservative code.
+        """
+        if not pool.plain or any(state.code is not pool.code for state in self.states):
             return False
         self._serve(pool, worker)
         for state in self.states:
             state.begin()
         self.launch.tool.again(self.states)
-        return all(map(self._run_prologue, self.states))
+        return True
 
     def _make_states(self, conservative: bool) -> list[BlockState] | None:
         """The states, with what does not change from block to block computed; None where it takes conservative code."""
@@ -302,7 +315,7 @@ class Clusters:
         launch, function = self.launch, compiled(scheduler("clusters"))
         for state in self.states:
             state.left = 0
-            state.put(Block.FUNCTION, "Q", state.code.block_function)
+            _FUNCTION.pack_into(state._view, Block.FUNCTION, state.code.block_function)
         start = perf_counter()
         if launch.locks:
             self._note_locks(True)
@@ -313,13 +326,13 @@ class Clusters:
                 function(None, None, self.run_address)
         self._note_spent(self.states[0].code, perf_counter() - start)
         for state in self.states:
-            exits = state.get(Block.EXITS, "I")
+            exits, _ = _LOCKS.unpack_from(state._view, Block.EXITS)
             if exits:
                 state.code.note_exits(exits, state.get(Block.EXIT_PC, "Q"))
 
     def _note_locks(self, locks: bool) -> None:
         for state in self.states:
-            state.put(Block.EXITS, "II", 0, locks)
+            _LOCKS.pack_into(state._view, Block.EXITS, 0, locks)
 
     def _note_spent(self, code: Code, seconds: float) -> None:
         self.pool.compiled += seconds
@@ -385,6 +398,7 @@ class Clusters:
     def _end(self, active: deque[BlockState]) -> None:
         """The first block has ended."""
         state = active.popleft()
+        self.launch.tool.ended(state)
         if self.schedule is not None:
             self._turn(active)
         for other in active:

@@ -23,7 +23,8 @@ from ...ir import Instruction, Register
 from ..machine.layout import LANES, NEVER, Block, Warp
 from ..machine.status import Fault
 from ..rewrite.builder import WholeWarp
-from .block_state import Arrival, BlockState
+from .arrival import Arrival
+from .block_state import BlockState
 from .converged import Converged, operands_of
 from .faults import failure, set_bits
 from .undefined import follow

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from ...errors import DeadlockError
 from ...ir import Address, Immediate, Instruction, Register, Symbol
 from ..instructions.barriers import RegisterCount
-from ..instructions.tensor_memory import TensorAllocate, TensorDeallocate
-from ..instructions.wgmma import WARPS
+from ..instructions.tensor_cores.tensor_memory import TensorAllocate, TensorDeallocate
+from ..instructions.tensor_cores.wgmma import WARPS
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, SHARED_START, Barrier, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from ..machine.pending import Kind, Pending
@@ -95,7 +95,8 @@ def _waiting(state: BlockState, others: Iterable[BlockState]) -> Iterator[str]:
             wait = _wait(each, number) if runnable >> number & 1 else _barrier(each, number)
             wait = wait or _Wait("memory", " for memory that it polls to change", each.get_warp(number, Warp.PC, "Q"))
             groups.setdefault((wait.text, wait.pc), []).append(number)
-        block = f"block {block_of(each)}, " if each is not state else ""
+        clustered = each.launch.spaces.cluster not in (None, (1, 1, 1))
+        block = f"block {block_of(each)} of rank {each.rank}, " if clustered else ""
         for (text, pc), members in groups.items():
             yield f"  {block}{_warps(members)}{text}: {_line(each, pc)}"
 

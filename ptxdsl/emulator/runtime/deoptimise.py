@@ -57,7 +57,10 @@ def after_wrap(state: BlockState, codes: Callable[[bool], Code]) -> BlockState:
     """Finish the block in conservative code; those after it run in code that knows better."""
     old = state.code
     if old.prologue <= state.get(Block.FAULT_PC, "Q") < old.entry:
-        return BlockState(state.launch, codes(False))
+        if state.counter is None:
+            return BlockState(state.launch, codes(False))
+        state.restart(codes(True))  # the other blocks of its cluster know where it lies
+        return state
     state = deoptimise(state, codes(True))
     state.put(Block.BUDGET, "i", 0)
     state.renews = True

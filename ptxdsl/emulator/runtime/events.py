@@ -16,6 +16,7 @@ from .convergence import converge
 from .deadlock import deadlock, livelock
 from .deoptimise import after_wrap, deoptimise, note_wrap
 from .faults import failure
+from .own_warp import poll_on
 from .system_calls import answer
 from .tensor_product_plans import follow_descriptor
 from .undefined import follow
@@ -45,7 +46,9 @@ def handle(state: BlockState, status: int, codes: Callable[[bool], Code]) -> Blo
             return state
         return state if converge(state) else deoptimise(state, codes(True))
     if status == Status.DEOPT:
-        return after_wrap(state, codes) if note_wrap(state) else deoptimise(state, codes(True))
+        if note_wrap(state):
+            return after_wrap(state, codes)
+        return state if poll_on(state) else deoptimise(state, codes(True))
     if status == Status.SYSTEM_CALL:
         answer(state)
     else:

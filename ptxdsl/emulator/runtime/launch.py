@@ -45,7 +45,7 @@ def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: 
         state = launch.state(code)
         launch.tool.switch(state)
         start = perf_counter()
-        status = state.run(worker_pool.first_slice(code.pace))
+        status = state.run(worker_pool.FIRST_BLOCKS if blocks == 1 else worker_pool.first_slice(code.pace))
         seconds = perf_counter() - start
         if status == Status.DONE:
             note_time(code, seconds)

@@ -16,7 +16,8 @@ from ..codegen.code import Code
 from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import copy_bytes
 from ..machine.array_history import note
-from .block_state import MOST_KEPT, LaunchState, buffer_range
+from .arguments import buffer_range
+from .block_state import MOST_KEPT, LaunchState
 from .launch import run
 
 __all__ = ["Launcher"]
@@ -110,7 +111,8 @@ class Launcher:
                 return False
             given += map(_seen, launch.arguments)
         launch.arguments = ()
-        del launch.free[max(1, MOST_KEPT // launch.free[0].nbytes) if launch.free else 0 :]
+        if len(launch.free) > 1:
+            del launch.free[max(1, MOST_KEPT // launch.free[0].nbytes) :]
         for state in launch.states():
             del state.launch
         if len(self._kept) < MOST:

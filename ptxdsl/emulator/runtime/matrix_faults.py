@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import EmulationError, MemoryFault
 from ...ir import elements
 from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE
-from ..instructions.matrix import MatrixProduct
+from ..instructions.tensor_cores.matrix import MatrixProduct
 from ..machine.layout import SHARED_START
 from ..machine.status import Fault
 from .faults import Scene, explains

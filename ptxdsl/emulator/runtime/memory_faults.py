@@ -33,7 +33,8 @@ def _memory(scene: Scene, kind: Fault) -> EmulationError:
     address = _in_first_block(scene, access, scene.address)
     area = _meant(scene, access) or _around(scene, address)
     if kind == Fault.ALIGNMENT:
-        place = f" ({element_name(scene, area, address)})" if area is not None else ""
+        name = element_name(scene, area, address) if area is not None else _of_another(scene, access)
+        place = f" ({name})" if name else ""
         return scene.raised(MemoryFault, f"{access.verb} address {address:#x}{place}: {access.rule}")
     if area is not None:
         return _outside(scene, access, area, address)
@@ -138,8 +139,24 @@ def _access_of(statement: Instruction, op: MicroOp) -> Access:
 def accessed(scene: Scene) -> str:
     """What the address at fault names."""
     access = _Access(scene)
+    of_another = _of_another(scene, access)
+    if of_another:
+        return of_another
     area, address = _meant(scene, access), _in_first_block(scene, access, scene.address)
     return element_name(scene, area, address) if area is not None else f"address {address:#x}"
+
+
+def _of_another(scene: Scene, access: _Access) -> str:
+    """The element at an address in the shared memory of another block of the cluster; "" of other addresses."""
+    at = scene.address - (SHARED_WINDOW if access.space == "generic" else 0)
+    rank, offset = at >> Cluster.RANK_BITS, at & (1 << Cluster.RANK_BITS) - 1
+    x, y, z = scene.state.launch.spaces.cluster or (1, 1, 1)
+    if access.space not in ("shared", "generic") or not 0 <= rank < x * y * z or rank == scene.state.rank:
+        return ""
+    launch = scene.state.launch
+    area = next((area for area in launch.ranges if area is not None and area.shared
+                 and 0 <= offset - area.address < launch.size_of(area)), None)
+    return "" if area is None else f"{element_name(scene, area, offset)} of block {rank} of the cluster"
 
 
 def _meant(scene: Scene, access: _Access) -> AddressRange | None:
@@ -255,8 +272,9 @@ def _outside_cluster(scene: Scene, access: _Access, offset: int) -> EmulationErr
     if rank >= x * y * z:
         return scene.raised(MemoryFault, f"{what}, which has {x * y * z} blocks")
     if offset >= SHARED_START and offset + access.nbytes <= SHARED_START + launch.shared_bytes:
-        hint = "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
-        return scene.raised(MemoryFault, f"{what}, which has ended", hint)
+        hint = "synchronise the blocks before they end: `ptxdsl.cluster.sync()`"
+        name = _of_another(scene, access)
+        return scene.raised(MemoryFault, f"{f'{access.verb} {name}' if name else what}, which has ended", hint)
     start = f" from address {SHARED_START:#x} on" if launch.shared_bytes else ""
     return scene.raised(MemoryFault, f"{what}: a block has {launch.shared_bytes} bytes of shared memory{start}")
 

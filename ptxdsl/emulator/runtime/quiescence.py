@@ -18,7 +18,7 @@ from .block_state import BlockState, LaunchState
 
 __all__ = ["Quiescence", "digest"]
 
-FIRST, ROUNDS = 16, 80
+FIRST, ROUNDS = 32, 80
 """Rounds without the end of a block before the first comparison, then doubled, and how many to compare: more than
 twice the warps of a block, since each time another one may run, and each has to see a clock stand still first."""
 READ_AGAIN = 2

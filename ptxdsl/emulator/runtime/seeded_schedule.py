@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any
 
 from ..codegen.code import Code
+from ..machine.layout import Block
 from .block_state import BlockState, LaunchState
 
 __all__ = ["SLICES", "SeededSchedule"]
@@ -54,6 +55,7 @@ class SeededSchedule:
             state.own_blocks()
         state.assign(self._order[self.launch.take()])
         state.left = self.slice()
+        state.put(Block.BUDGET, "i", 0)  # what the block before has left of its slice
         return state
 
     def end(self, state: BlockState, code: Code) -> None:

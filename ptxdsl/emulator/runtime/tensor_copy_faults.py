@@ -9,7 +9,9 @@ from ...ir import Vector, elements
 from ...isa.tensor_maps import (
     ADDRESS_ALIGNMENT, ELEMENTS, INTERLEAVES, PIXELS, SWIZZLES, TILED_MODES, USED_BYTES, decode,
 )
-from ..instructions.tensor_copies import MOST_HALO, MOST_OFFSET, PIXEL_SHAPES, SHARED_ALIGNMENT, TensorBox
+from ..instructions.tensor_copies import (
+    MOST_HALO, MOST_OFFSET, PIXEL_SHAPES, REDUCED, SHARED_ALIGNMENT, TensorBox,
+)
 from ..machine.status import Fault
 from .faults import Scene, explains
 
@@ -54,15 +56,17 @@ def _problem(scene: Scene) -> tuple[str, str | None]:
     if op.shape == "rows" and fields["box_dim"][1] != 1:
         rows = fields["box_dim"][1]
         return f"a tensor map of boxes of {rows} rows; it takes single rows", "a box of (1, columns)"
-    kind = ELEMENTS[_NAMES[code, tf32]]
+    name = _NAMES[code, tf32]
+    kind = ELEMENTS[name]
     if op.writes and kind.bits != kind.stored_bits:
-        return f"a tensor map of {_NAMES[code, tf32]}, whose boxes are only loaded", None
+        return f"a tensor map of {name}, whose boxes are only loaded", None
     row = fields["box_dim"][0] * kind.stored_bits // 8
     if row % 16:
         return f"a tensor map of boxes with rows of {row} bytes; it wants a multiple of 16", None
     if op.shape in MOST_HALO:
         return _width_problem(scene, op.shape, fields)
-    return f"a tensor map of {_NAMES[code, tf32]}; `.{op.operation}` does not take this type", None
+    others = " or ".join(f"`.{operation}`" for operation, types in REDUCED.items() if name in types)
+    return f"a tensor map of {name}; `.{op.operation}` does not take this type", others and f"{others} takes {name}"
 
 
 def _width_problem(scene: Scene, shape: str, fields: dict[str, tuple[int, ...]]) -> tuple[str, str | None]:

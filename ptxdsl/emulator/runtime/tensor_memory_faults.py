@@ -7,9 +7,10 @@ from typing import Any
 from ...errors import EmulationError, MemoryFault, RaceError
 from ...ir import Instruction
 from ...isa.matrix_descriptors import ADDRESS, LEADING, STRIDE, problem
-from ..instructions.tensor_memory_copies import SHAPES, SWIZZLES, TensorCopy, TensorShift
+from ..instructions.tensor_cores.tensor_memory_copies import SHAPES, SWIZZLES, TensorCopy, TensorShift
 from ..machine.allocation import number_at
-from ..machine.layout import SHARED_START, Block, TensorMemory
+from ..machine.layout import SHARED_START, Block
+from ..machine.tensor_memory import TensorMemory
 from ..machine.status import Fault
 from ..machine.unsupported import render
 from .block_state import BlockState
@@ -19,7 +20,7 @@ __all__ = ["PAIR", "allocations", "waiting_for"]
 
 UNIT = TensorMemory.UNIT
 STORES = 64
-"""The first of the streams of stores (:mod:`..codegen.tensor_flight`)."""
+"""The first of the streams of stores (:mod:`..codegen.tensor_cores.tensor_flight`)."""
 PAIR = " for a warp of the other block of the pair"
 
 
@@ -129,7 +130,7 @@ def _pair(scene: Scene, _: Fault) -> EmulationError:
         return scene.raised(
             EmulationError,
             f"{_named(scene)} works on both blocks of a pair, and block {rank ^ 1} of the cluster has ended",
-            "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`",
+            "synchronise the blocks before they end: `ptxdsl.cluster.sync()`",
         )
     return scene.raised(
         EmulationError, f"{_named(scene)} works on a pair of blocks, and block {rank} of the cluster has no other",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import EmulationError, MemoryFault
 from ...isa.instruction_descriptors import decode
 from ...isa.matrix_descriptors import SWIZZLES, TENSOR_SWIZZLE, problem
-from ..instructions.tensor_products import TensorProduct
+from ..instructions.tensor_cores.tensor_products import TensorProduct
 from ..machine.status import Fault
 from .faults import Scene, explains
 from .matrix_faults import tile_beyond

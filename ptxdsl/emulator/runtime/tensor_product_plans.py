@@ -18,16 +18,16 @@ from ...isa.fragments import chunk_of
 from ...isa.instruction_descriptors import InvalidDescriptor, Product, Variant, decode
 from ...isa.tensor_layouts import Accumulator, accumulator, chunks_of, metadata_cell, scale_byte, scales_of
 from ..codegen.library import library
-from ..instructions.matrix_tiles import GROUP, ScaledSum, elements_of, held_in_rows
+from ..instructions.tensor_cores.matrix_tiles import GROUP, PADDED, ScaledSum, elements_of, held_in_rows
 from ..instructions.micro_op import Key
-from ..instructions.tensor_products import TensorProduct
-from ..instructions.tensor_tiles import COLUMN_BYTES, CellPanel, TilePlaces
+from ..instructions.tensor_cores.tensor_products import TensorProduct
+from ..instructions.tensor_cores.tensor_tiles import COLUMN_BYTES, CellPanel, TilePlaces
 from ..machine.layout import Block
 from ..machine.product_plan import ProductPlan
 from .block_state import BlockState
 from .faults import Scene
 
-__all__ = ["Tile", "follow_descriptor", "tiles_of"]
+__all__ = ["Tile", "follow_descriptor", "plan_fields", "tiles_of"]
 
 _NONE = 1 << 30
 """Lines that no tile has."""
@@ -87,6 +87,12 @@ def follow_descriptor(state: BlockState) -> BlockState:
         _nodes.append((memory, made))
         head.value = node.ctypes.data
     return state
+
+
+def plan_fields(op: TensorProduct, word: int) -> dict[int, int] | None:
+    """The fields of the plan that products of a descriptor are made by; None where there was none yet."""
+    made = _plans.get((op, word))
+    return None if made is None else made.fields
 
 
 def _refused(state: BlockState, word: int, why: str) -> EmulationError:
@@ -174,21 +180,26 @@ class _Maker:
             keys[ProductPlan.SCALED] = ScaledSum()
         found = library().need(keys.values())
         self.fields.update({place: found[key] for place, key in keys.items()})
-        self._tile_sizes(ProductPlan.A_SIZES, ProductPlan.A_PIECES, a, self.rows, self.rows, _NONE, self.stored)
+        fields = ProductPlan.A_SIZES, ProductPlan.A_PIECES, ProductPlan.A_BYTES
+        self._tile_sizes(fields, a, self.rows, self.rows, _NONE, self.stored)
         if v.held:
             self.fields[ProductPlan.A_PIECES] = self._cells()
         half = p.n // 2 if v.group == 2 else _NONE
         depth = 48 if v.table else p.k
-        self._tile_sizes(ProductPlan.B_SIZES, ProductPlan.B_PIECES, b, self.lines, p.n, half, depth)
+        fields = ProductPlan.B_SIZES, ProductPlan.B_PIECES, ProductPlan.B_BYTES
+        self._tile_sizes(fields, b, self.lines, p.n, half, depth)
 
-    def _tile_sizes(self, sizes: int, pieces: int, tile: Tile, lines: int, used: int, half: int, depth: int) -> None:
+    def _tile_sizes(
+        self, fields: tuple[int, int, int], tile: Tile, lines: int, used: int, half: int, depth: int
+    ) -> None:
         """What the places of a tile take: ``used`` are its lines, ``half`` those of a block."""
-        size = elements_of(tile.element)
+        size, (sizes, pieces, used_bytes) = elements_of(tile.element), fields
         if tile.major == "k":
             further, per, rows = depth // size, 1, 3
         else:
             further, per, rows = depth, size, 2 if tile.element == "tf32" else 3
         self.fields[pieces] = further
+        self.fields[used_bytes] = PADDED.get(tile.element, 16)
         numbers = [lines // per, used // per - 1, half // per, further, rows, per.bit_length() - 1]
         self.fields[sizes] = self.table(numbers, np.int64)
 

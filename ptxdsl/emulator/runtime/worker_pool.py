@@ -116,7 +116,7 @@ class WorkerPool:
             self.launch.tool.switch(state)
             self.running[worker] = state
             start = perf_counter()
-            status = state.run(blocks)
+            status = state.run(TIME_SLICE if self.random else blocks)  # a slice that is drawn is one call
             spent = perf_counter() - start
             blocks = min(TIME_SLICE, blocks * 4) if spent < SHORT else max(1, blocks // 4) if spent > LONG else blocks
             with self.mutex:

@@ -16,8 +16,8 @@ from ..runtime.block_state import BlockState
 
 __all__ = [
     "action_of", "bulk_accesses", "checked_access", "copy_groups", "counts_bytes", "does", "fence_kinds",
-    "follows_proxies", "granularity", "granule_of", "holds_orders", "is_of_tile", "is_tile_product", "operand_value",
-    "reach", "role_of", "strength", "synchronise", "uses_proxies",
+    "follows_proxies", "granularity", "granule_of", "holds_orders", "is_of_core", "is_of_tile", "is_tile_product",
+    "operand_value", "reach", "reads_tiles", "role_of", "strength", "synchronise", "uses_proxies",
 ]
 
 _MOST_GROUPS = 64
@@ -106,6 +106,16 @@ def is_tile_product(form: Form) -> bool:
     return form.effects.completes == "wgmma_group"
 
 
+def is_of_core(form: Form) -> bool:
+    """Whether an instruction is one of tcgen05 that reads shared memory: a product, or a copy."""
+    return form.effects.completes == "tcgen05_commit" and form.tokens[0] != "shift"
+
+
+def reads_tiles(form: Form) -> bool:
+    """Whether an instruction reads tiles in shared memory, by descriptors."""
+    return is_tile_product(form) or is_of_core(form)
+
+
 @lru_cache(maxsize=64)
 def fence_kinds(form: Form) -> int:
     """The :class:`Kinds` of a fence between proxies, 0 of other instructions.
@@ -130,9 +140,9 @@ def fence_kinds(form: Form) -> int:
 
 
 def uses_proxies(function: Function) -> bool:
-    """Whether a kernel has bulk copies, tensor copies or wgmma."""
+    """Whether a kernel has bulk copies, tensor copies, wgmma or tcgen05."""
     forms = (s.form for s in function.body or () if isinstance(s, Instruction))
-    return any(is_tile_product(form) or bulk_accesses(form) for form in forms)
+    return any(reads_tiles(form) or bulk_accesses(form) for form in forms)
 
 
 def follows_proxies(spaces: AddressSpaces) -> bool:

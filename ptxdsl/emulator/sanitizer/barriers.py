@@ -13,8 +13,11 @@ from ...ir import Instruction
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block, Cluster, ClusterBlock, Mbarrier, Warp
 from ..machine.shadow import EPOCH_SHIFT, POLL, Reason, WarpClock, statement_bits
+from ..rewrite.builder import CommitArrival
 from ..runtime.block_state import BlockState
 from .accesses import counts_bytes, operand_value
+from .async_accesses import Completion
+from .async_events import AsyncEvents
 from .clocks import Clocks
 from .happens_before import BlockOrder, Clock, Published, Rendezvous, Thread, acquirable, covers, join, publish
 from .report import Reporter
@@ -35,6 +38,9 @@ class _Mbarrier:
 
     parity: int
     initialiser: int = 0
+    unfenced: int = 0
+    """The same, until a copy of another block has been found to be fenced."""
+    completion: Completion = field(default_factory=lambda: Completion(0))
     users: set[tuple[int, Thread]] = field(default_factory=set)
     """Those for which it is known whether they come after the initialisation."""
     joined: tuple[Clock, Any, int, Clock] | None = None
@@ -47,6 +53,7 @@ class _Mbarrier:
     def update(self, parity: int) -> None:
         """Its current phase has this parity."""
         if parity != self.parity:
+            self.completion.advance()
             complete = dict(self.complete)
             BlockOrder.join_into(complete, self.pending)
             self.parity, self.complete, self.pending, self.released = parity, complete, {}, None
@@ -72,6 +79,12 @@ class Barriers:
         """What a thread has acquired of an mbarrier last, so that a poll that finds no more is cheap."""
         self._clusters: dict[Any, Clock] = {}
         """Clocks released at the barrier of a cluster, by the cluster's index and the phase."""
+        self.later: AsyncEvents | None = None
+        self.remote: dict[int, dict[tuple[tuple[int, int, int], int], tuple[int, int]]] = {}
+        """Operations on mbarriers of other blocks: by that block, then by thread and statement, epoch and address."""
+        self.notes_remote = False
+        self._fenced: dict[Any, Clock] = {}
+        """Initialisations of mbarriers that a block has fenced, or knows to be fenced; and those of _clusters."""
 
     # Lanes and warps of a block
 
@@ -133,21 +146,38 @@ class Barriers:
         return number_at(head + Cluster.PHASE, 4)
 
     def cluster_barrier(
-        self, block: BlockOrder, threads: list[Thread], clocks: list[Clock], effects: Any, phase: int
+        self, block: BlockOrder, threads: list[Thread], own: Clock, effects: Any, phase: int
     ) -> None:
-        """Before threads arrive at the barrier of the cluster, and after a wait."""
+        """Before threads of a warp arrive at the barrier of the cluster, and after a wait.
+
+        ``own`` is what they know beyond what they have acquired.
+        """
+        meeting = block.cluster, phase - 1 if effects.waits else phase
+        into, known = (block.block, meeting) if effects.waits else (meeting, block.block)
+        if known in self._fenced:
+            self._fenced[into] = join(self._fenced.get(into, {}), self._fenced[known])
         if effects.waits:
             clock = self._clusters.get((block.cluster, phase - 1), {})
-            for thread, own in zip(threads, clocks):
-                block.own[thread] = join(own, clock)
+            self._acquire(block, threads, clock)
             return
         clock = self._clusters.get((block.cluster, phase), {})
         if effects.order == "relaxed":
             found = (each for thread in threads for level, each in block.released(thread) if level > 1)
             clock = join(clock, *found)
         else:
-            clock = join(clock, *clocks)
+            if len(threads) == LANES:  # one number for the warp
+                first = (block.block, *threads[0])
+                own = {key: epoch for key, epoch in own.items() if type(key) is not tuple or len(key) < len(first)} | {
+                    first[:2]: own[first]}
+            acquired = {id(each): each for each in map(block.clock, threads)}.values()
+            clock = join(clock, own, *acquired)
         self._clusters[block.cluster, phase] = clock
+
+    def fence_mbarriers(self, state: BlockState, block: BlockOrder, threads: list[Thread]) -> None:
+        """Threads execute a fence of the mbarriers that they have initialised, for the other blocks."""
+        epoch = self.clocks.of_warp(state, threads[0][0])[0] >> EPOCH_SHIFT
+        fenced: Clock = {(block.block, *thread): epoch for thread in threads}
+        self._fenced[block.block] = join(self._fenced.get(block.block, {}), fenced)
 
     def mbarrier(
         self, state: BlockState, block: BlockOrder, thread: Thread, statement: Instruction, host: int
@@ -160,9 +190,13 @@ class Barriers:
         mbarrier = self._used(state, block, thread, host)
         counts = counts_bytes(statement.form)
         relaxed = effects.order == "relaxed" and not counts
+        if self.notes_remote and not relaxed:
+            self._note_remote(state, block, thread, host)
         level = 1 if "cta" in statement.form.tokens else 2  # NVIDIA's libraries arrive from afar and write no scope
         if effects.waits:
             charge_poll(state)
+            if self.later is not None and mbarrier.completion.generation:
+                self.later.waits(state, block, thread, mbarrier.completion)
             complete, key = mbarrier.complete, (block.block, thread)
             if not relaxed and complete and self._acquired.get(key) is not complete:
                 before = block.clock(thread)
@@ -173,15 +207,23 @@ class Barriers:
                 block.own[thread] = last[3]
                 self._acquired[key] = complete
         elif effects.arrives or counts:
+            if self.later is not None and (counts or isinstance(statement, CommitArrival)):
+                if mbarrier.unfenced and self._is_fenced(block, mbarrier.unfenced):
+                    mbarrier.unfenced = 0
+                self.later.counted(state, block, thread, statement, host, mbarrier)
             if not relaxed:
                 own = self.clocks.own(block, thread, *self.clocks.of_warp(state, thread[0]))
                 mbarrier.release(block, level, block.clock(thread), own)
             for reach, released in block.released(thread) if relaxed else ():
                 mbarrier.release(block, min(reach, level), released, {})
 
+    def _is_fenced(self, block: BlockOrder, word: int) -> bool:
+        """Whether an initialisation has been fenced and a block has met the one that did it since."""
+        return covers(self._fenced.get(block.block, {}), self.clocks.memory.thread_of(word), word >> EPOCH_SHIFT, False)
+
     def new(self, host: int, parity: int, initialiser: int) -> _Mbarrier:
         """The mbarrier at a host address, as a shadow word says who has initialised it."""
-        made = self._mbarriers[host] = _Mbarrier(parity, initialiser)
+        made = self._mbarriers[host] = _Mbarrier(parity, initialiser, initialiser)
         return made
 
     def _used(self, state: BlockState, block: BlockOrder, thread: Thread, host: int) -> _Mbarrier:
@@ -196,6 +238,16 @@ class Barriers:
             self._check_initialised(state, block, thread, self.clocks.of_thread(state, block, thread), host, mbarrier)
         return mbarrier
 
+    def _note_remote(self, state: BlockState, block: BlockOrder, thread: Thread, host: int) -> None:
+        """Note an operation on an mbarrier of another block."""
+        holder = state if self.later is None else self.later.holder(host, state)
+        if holder is state:
+            return
+        place = state.code.statement_at(state.get(Block.FAULT_PC, "Q"))
+        epoch = self.clocks.of_warp(state, thread[0])[0] >> EPOCH_SHIFT
+        uses = self.remote.setdefault(self.clocks.memory.block_of(holder), {})
+        uses[(block.block, *thread), place] = epoch, host
+
     def arrive_together(
         self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction, hosts: set[int]
     ) -> bool:
@@ -203,6 +255,8 @@ class Barriers:
         effects, warp = statement.form.effects, threads[0][0]
         alive = state.get_warp(warp, Warp.ALIVE, "I")
         if not effects.arrives or effects.waits or effects.order == "relaxed" or len(hosts) > 1:
+            return False
+        if isinstance(statement, CommitArrival) or self.notes_remote:
             return False
         if len(threads) != alive.bit_count() or effects.access is not None or effects.completes:
             return False
@@ -230,7 +284,9 @@ class Barriers:
         word, memory = mbarrier.initialiser, self.clocks.memory
         other = memory.thread_of(word)
         reached = other[0] == block.block or memory.clustered
-        if word and reached and not covers(clock, other, word >> EPOCH_SHIFT, False):
+        epoch = word >> EPOCH_SHIFT
+        ordered = covers(clock, other, epoch, False) or self._is_fenced(block, word)
+        if word and reached and not ordered:
             pc = state.get(Block.FAULT_PC, "Q")
             self.reporter.note(state, pc, thread, Reason.WRITER, word, other, host)
             mbarrier.initialiser = 0

@@ -44,9 +44,14 @@ class ExecutedAccesses:
         return execute_by_cases(self.graph, self.known, self.barriers, self.asked, sizes, starts, self.effort)
 
     @property
+    def begun(self) -> bool:
+        """Whether the kernel has been executed, since something was looked up."""
+        return "execution" in self.__dict__
+
+    @property
     def stopped(self) -> bool:
         """Whether execution ended before all was known, since it took too long."""
-        return "execution" in self.__dict__ and self.execution.stopped
+        return self.begun and self.execution.stopped
 
     @property
     def complete(self) -> bool:

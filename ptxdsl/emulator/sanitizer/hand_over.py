@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..codegen.code import Code
-from .happens_before import BlockOrder, Clock, Thread, covers, join
+from .happens_before import BlockOrder, Clock, Places, Thread, covers, join
 from .uses import Uses, Values, trusting
 
 __all__ = ["HandOver", "Write", "Written"]
@@ -62,7 +62,7 @@ class HandOver:
     """What the threads of a launch have seen of each other's strong accesses."""
 
     def __init__(self) -> None:
-        self.places: dict[int, Written] = {}
+        self.places: Places[Written] = Places()
 
     @staticmethod
     def load(code: Code, place: int) -> _Load:
@@ -76,9 +76,12 @@ class HandOver:
             loads[place] = _Load(trusting(values, place, statement.form.effects.access), values.uses(place))
         return loads[place]
 
-    def write(self, block: BlockOrder, thread: Thread, host: int, clock: Clock, write: Write) -> None:
+    def write(
+        self, block: BlockOrder, thread: Thread, home: int, host: int, clock: Clock, write: Write
+    ) -> None:
         """A thread is about to write."""
-        before = self.places.get(host)
+        places = self.places.of(block, home)
+        before = places.get(host)
         seen, writes = join(clock, block.seen_by(thread)), [write]
         if before is not None:
             last = before.writes[-1]
@@ -87,13 +90,13 @@ class HandOver:
             writes = [*before.writes[1 - _MOST :], write]
             if write.stored < 0:
                 seen = join(seen, before.seen)
-        self.places[host] = Written(writes, [], seen)
+        places[host] = Written(writes, [], seen)
 
     def read(
-        self, code: Code, block: BlockOrder, thread: Thread, host: int, clock: Clock, place: int
+        self, code: Code, block: BlockOrder, thread: Thread, home: int, host: int, clock: Clock, place: int
     ) -> Write | None:
         """A thread is about to read; the write that it may miss, where it counts on an order."""
-        written = self.places.get(host)
+        written = self.places.of(block, home).get(host)
         if written is None:
             return None
         statement: Any = code.graph.statements[place]

@@ -19,15 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..machine.layout import LANES
 
 __all__ = [
-    "BlockOrder", "Clock", "HappensBefore", "Published", "Rendezvous", "Thread", "acquirable", "covers", "join",
-    "publish", "reaches",
+    "BlockOrder", "Clock", "HappensBefore", "Places", "Published", "Rendezvous", "Thread", "acquirable", "covers",
+    "join", "publish", "reaches",
 ]
 
+T = TypeVar("T")
 Clock = dict[Any, int]
 Thread = tuple[int, int]
 Scoped = dict[int, Clock]
@@ -273,6 +274,27 @@ class _Place:
     published: Published
 
 
+class Places(Generic[T]):
+    """What is known of host addresses: of global memory for the launch, of a block's own while that block runs.
+
+    One block after the other has the same host memory for its shared and local memory, which is another one's then.
+    That of the blocks of a cluster is one: it ends with the cluster.
+    """
+
+    def __init__(self) -> None:
+        self._of_all: dict[int, T] = {}
+        self._own: dict[int, tuple[Any, dict[int, T]]] = {}
+
+    def of(self, block: BlockOrder, home: int) -> dict[int, T]:
+        """What is known, by address, of memory with this ``home`` (:meth:`.shadow_memory.ShadowMemory.home`)."""
+        if not home:
+            return self._of_all
+        found = self._own.get(home)
+        if found is None or found[0] != block.cluster:
+            found = self._own[home] = block.cluster, {}
+        return found[1]
+
+
 class HappensBefore:
     """The order of all threads of a launch: the clocks of each block, and those published at addresses.
 
@@ -281,26 +303,27 @@ class HappensBefore:
 
     def __init__(self) -> None:
         self.blocks: dict[int, BlockOrder] = {}
-        self.places: dict[int, _Place] = {}
+        self.places: Places[_Place] = Places()
         self.narrow = True
 
     def write(
-        self, block: BlockOrder, address: int, level: int, clocks: Iterable[tuple[int, Clock]], keeps: bool
+        self, block: BlockOrder, home: int, address: int, level: int, clocks: Iterable[tuple[int, Clock]], keeps: bool
     ) -> None:
         """A strong write publishes clocks; unless it is a read-modify-write, it replaces those published before."""
-        before = self.places.get(address)
+        places = self.places.of(block, home)
+        before = places.get(address)
         kept = keeps and before is not None and reaches(block, level, before.block, before.level)
         published: Published = before.published if kept and before is not None else {}
         for scope, clock in clocks:
             publish(published, block, scope, clock, self.narrow)
         if published or before is not None:
-            self.places[address] = _Place(block, level, published)
+            places[address] = _Place(block, level, published)
 
     def read(
-        self, block: BlockOrder, thread: Thread, address: int, level: int, acquires: bool, clock: Clock
+        self, block: BlockOrder, thread: Thread, home: int, address: int, level: int, acquires: bool, clock: Clock
     ) -> None:
         """A strong read acquires what was published; at once with acquire semantics, else by the next fence."""
-        place = self.places.get(address)
+        place = self.places.of(block, home).get(address)
         if place is None or not place.published or not reaches(block, level, place.block, place.level):
             return
         if acquires:

@@ -14,17 +14,19 @@ from ..instructions.addresses import lane_by_lane, segment_starts, segments_over
 from ..instructions import bulk_copies, tensor_copies
 from ..instructions.bulk_copies import hosts
 from ..instructions.instrumentation import (
-    BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
+    BulkGroup, BulkReport, BulkShadowCheck, CopyBegin, CopyCommit, CopyWait, EpochArrive, EpochBarrier, EpochBegin,
     EpochWarpBarrier, ShadowCheck, SyncAccess, SyncBarrier, SyncBarrierEnd, SyncInstruction, SyncMbarrier,
     TensorReadCheck, TensorShadowCheck,
 )
 from ..instructions.lowering import Lowering
 from ..instructions.memory import private_of
-from ..instructions.operand_classes import OperandClass
+from ..instructions.mbarrier import HELD
+from ..instructions.operand_classes import PREDICATE, OperandClass
 from ..instructions.operands import NOTHING, Field, raw
 from ..instructions.tensor_copies import is_tensor_copy
-from ..instructions.tensor_transfers import cells_of, place_of
+from ..instructions.tensor_cores.tensor_transfers import cells_of, place_of
 from ..machine.address_spaces import AddressSpaces
+from ..machine.proxy_shadow import Kinds
 from ..machine.shadow import STORED, UPDATED, Role, statement_bits
 from ..machine.sync_graph import Does
 from ..rewrite.deferred_loads import reads_cells
@@ -32,8 +34,8 @@ from ..rewrite.definedness import Definedness, check_definedness
 from .proven_accesses import Refuted
 from .uses import trusting
 from .accesses import (
-    action_of, bulk_accesses, checked_access, does, is_of_tile,
-    is_tile_product, role_of, strength,
+    action_of, bulk_accesses, checked_access, does, fence_kinds, is_of_core, is_of_tile, is_tile_product, role_of,
+    strength,
 )
 from .needs import Checks, Needs
 
@@ -126,9 +128,10 @@ class Instrumentation(Needs):
             self._copy_group(statement)
         elif race and "bulk_group" in (effects.commits, effects.waits):
             self._report(statement)
-        elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
-            self._mbarrier(statement)
             low.statement(statement)
+            self._bulk_group(statement)
+        elif (race or self.bulk) and not effects.commits and any(a.kind == "mbarrier" for a in effects.accesses):
+            self._at_mbarrier(statement)
         else:
             if (race and effects.barrier == "cluster") or (self.follows and effects.fence == "threads"):
                 self._report(statement)
@@ -139,27 +142,58 @@ class Instrumentation(Needs):
         low, effects, proxies = self.low, statement.form.effects, self.proxies
         of_products = "wgmma_group" in (effects.commits, effects.waits)
         if proxies is None:
-            if self.registers is None or not of_products:
-                return False
-            low.statement(statement)
-            self.registers.group(statement)
-        elif is_tile_product(statement.form):
+            return self._reported(statement, of_products)
+        if proxies.core_fences and proxies.core(statement):
+            return True
+        if is_tile_product(statement.form):
             proxies.product(statement)
             low.statement(statement)
+        elif is_of_core(statement.form):
+            proxies.of_core(statement)
         elif of_products or "bulk_group" in (effects.commits, effects.waits):
-            if self.bulk_stores and not of_products:
-                self._report(statement)
             low.statement(statement)
             proxies.group(statement)
+            if not of_products:
+                self._bulk_group(statement)
         elif effects.fence in ("proxies", "mbarrier_init"):
             low.statement(statement)
             proxies.fence(statement)
+        elif (self.grouped or self.counted) and effects.control in ("exit", "return"):
+            proxies.end(statement, self.grouped, self.counted)
+            low.statement(statement)
         elif effects.commits == "tcgen05_commit":
             self._mbarrier(statement)
+            proxies.commit(statement, self._address(statement))
             low.statement(statement)
         else:
             return False
         return True
+
+    def _reported(self, statement: Instruction, of_products: bool) -> bool:
+        """The same where Python follows these accesses."""
+        low, fence = self.low, fence_kinds(statement.form)
+        if of_products and self.registers is not None:
+            low.statement(statement)
+            self.registers.group(statement)
+            if self.reports:
+                self._report(statement)
+        elif self.reports and is_tile_product(statement.form):
+            self._report(statement)
+            low.statement(statement)
+        elif self._is_reported_behind(statement, fence):
+            low.statement(statement)
+            self._report(statement)
+        elif self.reports and self.grouped and statement.form.effects.control in ("exit", "return"):
+            self._report(statement)
+            low.statement(statement)
+        else:
+            return False
+        return True
+
+    def _is_reported_behind(self, statement: Instruction, fence: int) -> bool:
+        if self.reports and is_of_core(statement.form):
+            return True
+        return bool(self.fenced_mbarriers and fence & Kinds.MBARRIER) or bool(self.reports and fence)
 
     def _copy(self, statement: Instruction) -> None:
         """``cp.async``, behind the stores that stand for it."""
@@ -182,27 +216,49 @@ class Instrumentation(Needs):
         left = min(groups, last.bits) if isinstance(last, Immediate) else -1
         self.low.emit(CopyWait(groups, left, guard.kind), guard)
 
+    def _bulk_group(self, statement: Instruction) -> None:
+        """Behind what commits a bulk group, or waits until groups have written global memory."""
+        effects, guard = statement.form.effects, self._guard(statement)
+        last = statement.operands[0] if effects.waits else None
+        left = last.bits if isinstance(last, Immediate) else 0
+        if self.grouped and "read" not in statement.form.tokens:
+            self.low.emit(BulkGroup(bool(effects.commits), left, guard.kind), guard)
+
     def _guard(self, statement: Instruction) -> Field:
         return self.low.operands.guard(statement)
 
-    def _report_access(self, statement: Instruction, nbytes: int, address: Address | None = None) -> None:
+    def _report_access(
+        self, statement: Instruction, nbytes: int, address: Address | None = None, guard: Field | None = None
+    ) -> None:
         """Report what lies at an address of an instruction, the first one where it is not given."""
         space = "" if address is None else "shared"
         kind, _, place = self.low.address(statement, address or self._address(statement), nbytes, True, space)
-        guard = self._guard(statement)
+        guard = guard or self._guard(statement)
         op = SyncAccess(kind, nbytes, True, guard.kind, False, False, 0, NOTHING.kind, 0)
         self.low.emit(op, lane_by_lane(kind, place), guard)
 
-    def _mbarrier(self, statement: Instruction) -> None:
+    def _at_mbarrier(self, statement: Instruction) -> None:
+        """An operation on an mbarrier; a wait counts behind it, in lanes to which it says that the phase is over."""
+        low = self.low
+        if not statement.form.effects.waits:
+            self._mbarrier(statement)
+            low.statement(statement)
+            return
+        low.statement(statement)
+        result = statement.operands[0]
+        if isinstance(result, Register) and result.name in low.registers.liveness.after(low.place):
+            self._mbarrier(statement, Field(PREDICATE, "i", (low.slot(HELD, 4),)))
+
+    def _mbarrier(self, statement: Instruction, guard: Field | None = None) -> None:
+        guard = guard or self._guard(statement)
         if not self.mbarriers:
-            self._report_access(statement, 8)
+            self._report_access(statement, 8, None, guard)
             return
         if self.proxies is not None:
-            self.proxies.mbarrier(statement, self._address(statement))
+            self.proxies.mbarrier(statement, self._address(statement), guard)
         if not action_of(statement.form):
             return
         kind, _, place = self.low.address(statement, self._address(statement), 8, True)
-        guard = self._guard(statement)
         op = SyncMbarrier(kind, action_of(statement.form), guard.kind)
         self.low.emit(op, lane_by_lane(kind, place), guard, raw("i", statement_bits(self.low.place)))
 
@@ -303,6 +359,8 @@ class Instrumentation(Needs):
         what = does(form) | (Does.NOTES if self.checks.order else 0)
         if self.checks.order and trusting(self.values, low.place, access):
             what |= Does.TRUSTS
+        elif not access.writes and not self.synchronises:  # there is nothing to acquire
+            what = 0
         op = SyncAccess(kind, access.nbytes, access.writes, guard.kind, True, access.reads, bits, stored.kind, what)
         low.emit(op, place, guard, *([stored] if stored is not NOTHING else []))
 
@@ -351,23 +409,30 @@ class Instrumentation(Needs):
             if self.proxies is not None and access.kind != "tensor" and access.space == "shared":
                 self.proxies.copied(statement, access.operand, access.writes, size, identity)
                 continue
+            if self.reports and access.kind != "tensor" and access.space == "shared":
+                report = BulkReport(not access.writes, True, size.kind, same, guard.kind)
+                low.emit(report, guard, size, hosts(low, access.operand), *identity)
+                continue
             if not race and not tracks:
                 continue
             level = strength(statement.form) if role == Role.ATOMIC else 0
+            grouped = race and access.writes and completes == "bulk_group"
+            proxied = race and self.proxies is not None
             place, found = raw("i", statement_bits(low.place)), hosts(low, access.operand)
             if access.kind == "tensor":
                 shape, offsets, kinds, fields = tensor_copies.taken(low, statement)
                 init = tracks and access.reads
                 check = TensorShadowCheck(
-                    role, level, self.granule, race, init, shape, offsets, kinds, same, guard.kind
+                    role, level, self.granule, race, init, shape, offsets, kinds, same, guard.kind, grouped, proxied
                 )
                 low.emit(check, guard, *fields, *identity, place)
                 continue
-            op = BulkShadowCheck(role, level, self.granule, race, tracks and access.reads, size.kind, same, guard.kind)
+            init = tracks and access.reads
+            op = BulkShadowCheck(role, level, self.granule, race, init, size.kind, same, guard.kind, grouped, proxied)
             low.emit(op, guard, size, found, *identity, place)
             fills = self.bulk and completes == "mbarrier" and role == Role.WRITE
-            if fills or (race and completes == "bulk_group"):
-                low.emit(BulkReport(not access.writes, size.kind, guard.kind), guard, size, found)
+            if fills or (race and completes == "bulk_group" and not grouped):
+                low.emit(BulkReport(not access.writes, False, size.kind, (), guard.kind), guard, size, found)
         if completes == "mbarrier" and (self.races or self.bulk) and self.proxies is None:
             self._report_access(statement, 8, statement.operand("mbar"))
         copy.move(low, statement)

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 from ...ir import Address, Instruction
 from ...isa.effects import Access
 from ..instructions.lowering import Lowering
+from ..rewrite.builder import CountedStore
 from ..rewrite.definedness import Definedness
 from .covered_loads import covered
 from .proxy_instrumentation import ProductRegisters, ProxyInstrumentation
 from .proven_accesses import NOTHING_PROVEN, Proven, same_statements, upheld
 from .uses import Values, trusting
 from .accesses import (
-    bulk_accesses, checked_access, copy_groups, granularity, granule_of, holds_orders, is_of_tile,
-    is_tile_product, strength, synchronise,
+    bulk_accesses, checked_access, copy_groups, granularity, granule_of, holds_orders, is_of_tile, reads_tiles,
+    strength, synchronise,
 )
 
 __all__ = ["Checks", "Needs"]
@@ -49,8 +50,9 @@ class Needs:
         self.granule = granule_of(low.function)
         self.copy_groups = copy_groups(low.function) if checks.init else -1
         instructions = [(place, s) for place, s in enumerate(low.graph.statements) if isinstance(s, Instruction)]
-        self.follows = checks.race and synchronise([s.form for _, s in instructions])
-        """Whether synchronisation through memory is followed."""
+        self.synchronises = synchronise([s.form for _, s in instructions])
+        self.follows = checks.race and self.synchronises
+        """Whether threads can synchronise through memory, and whether that is followed."""
         self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
         self.waits_at_once = self.clustered and self._arrive_and_wait(instructions)
         """Whether threads do nothing between their arrival at a barrier of the cluster and the end of its phase."""
@@ -82,7 +84,7 @@ class Needs:
                     self.written = self._with(self.written, statement, access.operand) if known else None
                 if access.reads:
                     self.read = self._with(self.read, statement, access.operand) if known else None
-            if is_tile_product(statement.form):
+            if reads_tiles(statement.form):
                 self.read = None
         waited = any(bulk_accesses(s.form) and s.form.effects.completes == "mbarrier" for _, s in instructions)
         self.mbarriers = checks.race and self._follows_mbarriers([s for _, s in instructions])
@@ -90,14 +92,19 @@ class Needs:
         self.proxies: ProxyInstrumentation | None = None
         if self.mbarriers and granularity(low.spaces).followed:
             self.proxies = ProxyInstrumentation(low, self.granule, checks.init, self.copy_groups >= 0)
+            low.keeps_plans = True
+            self.proxies.core_fences = any(s.form.effects.fence == "tcgen05" for _, s in instructions)
             self.barriers_only = False
         self.registers = ProductRegisters(low) if granularity(low.spaces).proxies else None
-        self.bulk_stores = any(
-            s.form.effects.completes == "bulk_group" and bulk_accesses(s.form)[0].kind != "tensor"
-            for _, s in instructions if bulk_accesses(s.form)
-        )
-        """Whether bulk copies of groups write global memory, which Python follows."""
-        self.bulk = checks.init and waited and self.proxies is None
+        self.grouped = any(bulk_accesses(s.form) and s.form.effects.completes == "bulk_group" for _, s in instructions)
+        """Whether copies are completed by bulk groups."""
+        self.counted = waited
+        """Whether some are completed by mbarriers."""
+        self.reports = checks.race and self.proxies is None and self._reports([s for _, s in instructions])
+        """Whether Python follows what completes later in shared memory, where it keeps the order of threads."""
+        self.fenced_mbarriers = checks.race and not self.mbarriers and self._is_clustered
+        self.barriers_only = self.barriers_only and not self.reports
+        self.bulk = checks.init and waited and self.proxies is None and not self.reports
         """Whether Python follows which bulk copies are complete."""
         if checks.overlap:
             self.written = self.read = None
@@ -110,7 +117,7 @@ class Needs:
         self._leave_out()
         copies = [each for _, s in instructions for each in self._bulk_needs(s)]
         mbarriers = checks.race and any(a.kind == "mbarrier" for _, s in instructions for a in s.form.effects.accesses)
-        self.races = mbarriers or self.proxies is not None or bool(self.handed)
+        self.races = mbarriers or self.proxies is not None or self.reports or bool(self.handed)
         self.races = self.races or any(race for race, _ in (*self.accesses.values(), *copies))
         """Whether anything asks for the order of threads."""
         self.checked = any(any(needs) for needs in (*self.accesses.values(), *copies)) or self.races
@@ -148,9 +155,17 @@ class Needs:
             found.append((race, init))
         return found
 
+    @property
+    def _is_clustered(self) -> bool:
+        return self.low.spaces.cluster not in (None, (1, 1, 1))
+
+    def _reports(self, instructions: list[Instruction]) -> bool:
+        """Whether anything completes later in shared memory that compiled code does not follow."""
+        return granularity(self.low.spaces).proxies or any(isinstance(s, CountedStore) for s in instructions)
+
     def _follows_mbarriers(self, instructions: list[Instruction]) -> bool:
         """Whether mbarriers of this block, and barriers of it, of some warps or of lanes, are what orders threads."""
-        if self.low.spaces.cluster not in (None, (1, 1, 1)) or not holds_orders([s.form for s in instructions]):
+        if self._is_clustered or not holds_orders([s.form for s in instructions]):
             return False
         if granularity(self.low.spaces).followed:
             return True
@@ -160,14 +175,15 @@ class Needs:
 
     def _leave_out(self) -> None:
         """Check nothing that is proven."""
-        ordered, written, _ = self.upheld
+        ordered, written = self.upheld.ordered, self.upheld.written
+        followed = self.proxies is not None or self.reports
         for place, (race, init) in self.accesses.items():
-            if self.proxies is not None and self._is_shared(place):
+            if followed and self._is_shared(place):
                 continue  # what wgmma reads is in no proof
             number = id(self.low.graph.statements[place])
             self.accesses[place] = race and number not in ordered, init and number not in written
-        if self.proxies is None and not any(init and self._finds_copies(self.low.graph.statements[place])
-                                            for place, (_, init) in self.accesses.items()):
+        if not followed and not any(init and self._finds_copies(self.low.graph.statements[place])
+                                    for place, (_, init) in self.accesses.items()):
             self.copy_groups = -1
 
     def _is_shared(self, place: int) -> bool:
@@ -229,7 +245,7 @@ class Needs:
 
     def _with(self, names: set[str] | None, statement: Instruction, operand: int | None = None) -> set[str] | None:
         """The names with that of the array which an instruction accesses; None for all, where it is not known."""
-        origin = self._origin(statement, operand)
+        origin = self.upheld.inside.get(id(statement)) or self._origin(statement, operand)
         if id(statement) in self.reach and names is not None:
             return names | self.low.spaces.shared
         return None if names is None or origin not in self.low.spaces.entries else names | {origin}

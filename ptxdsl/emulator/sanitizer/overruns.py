@@ -1,7 +1,8 @@
 """Accesses out of bounds under the sanitizer: each is reported once, then goes nowhere; one launch shows several.
 
 A load gives zeros, a store and an atomic operation change nothing but a sink. What follows from a zero may be wrong
-too, so the launch goes on for a while only: the first finding is the one to mend.
+too, so the launch goes on for a while only: the first finding is the one to mend. Operations on mbarriers and bulk
+copies cannot go nowhere: they end the launch, which tells of the finding alone.
 
 An index that is outside of its dimension, where the element that it leads to is in the array (:mod:`.index_checks` of
 the rewriting passes), is reported too, and that access goes where it leads.
@@ -24,7 +25,8 @@ from ..machine.layout import LANES, SINK_BYTES, Block
 from ..machine.status import Fault
 from ...ir import Indexed, Instruction, Symbol
 from ..machine.unsupported import render
-from ..runtime.block_state import BlockState, LaunchState, Tool
+from ..runtime.block_state import BlockState, LaunchState
+from ..runtime.tool import Tool
 from ..runtime.faults import Scene, failure
 from .findings import Access, Finding, raised
 from .report import Reporter, collected
@@ -50,6 +52,8 @@ class Overruns:
         """The numbers of the checks of indices that have failed."""
         self._passing: set[tuple[Code, int]] = set()
         """The accesses that are passed over; another host thread may have come to one before it was."""
+        self._passed: set[tuple[int, int, Code, int]] = set()
+        """Those of each block and warp."""
         self._outside: set[int] = set()
         """The accesses that they are of."""
 
@@ -68,15 +72,17 @@ class Overruns:
         if Fault(state.get(Block.FAULT_KIND, "i")) not in (Fault.MEMORY, Fault.ALIGNMENT):
             return False
         pc = state.get(Block.FAULT_PC, "Q")
-        place = state.code, state.code.statement_at(pc)
+        place, warp = (state.code, state.code.statement_at(pc)), state.get(Block.FAULT_WARP, "i")
+        if (state.block, warp, *place) in self._passed:  # it takes no sink
+            return False
         if place not in self._passing and not self._note(state, pc):
             return False
+        self._passed.add((state.block, warp, *place))
         for sink in list(self._sinks.values()):  # another host thread may attach a state
             sink[:] = 0
         if place not in self._passing:
             self._passing.add(place)
             self._mark(*place)
-        warp = state.get(Block.FAULT_WARP, "i")
         state.put(Block.CURRENT, "I", warp - 1 & 31)
         state.put(Block.STAY, "I", 1)
         return True
@@ -132,7 +138,7 @@ class Overruns:
             ctypes.memmove(place, struct.pack("<I", flags), 4)
 
 
-class BoundsOnly(Tool):
+class BoundsOnly(Tool[BlockState]):
     """The sanitizer of a launch that asks for no more than bounds: it needs no shadow memory."""
 
     checks: Literal["memory"] = "memory"
@@ -159,18 +165,29 @@ class BoundsOnly(Tool):
         self.overruns.release()
 
     def finish(self, fault: EmulationError | None = None) -> None:
-        """Raise the first finding, if there is one."""
+        """Raise the first finding, if there is one, else ``fault``."""
         finish(self.reporter, fault)
 
 
 def finish(reporter: Reporter, fault: EmulationError | None) -> None:
-    """Raise the first finding of a launch, if there is one; ``fault`` ended the kernel early."""
+    """Raise the first finding of a launch, if there is one, else ``fault``, which ended the kernel early."""
     findings = reporter.bugs()
+    if fault is not None and any(_is_told(fault, each) for each in findings):
+        fault = None
     into = collected.get()
     if into is not None:
         into.extend(findings)
     elif findings:
         raise raised(findings) from fault
+    if fault is not None:
+        raise fault
+
+
+def _is_told(fault: EmulationError, finding: Finding) -> bool:
+    """Whether a fault is of an access out of bounds that was found."""
+    access = finding.access
+    here = access.block, access.thread, access.loc, access.ptx_line
+    return finding.kind == "memory" and here == (fault.block, fault.thread, fault.loc, fault.ptx_line)
 
 
 def _accesses(statement: Any) -> bool:

@@ -18,6 +18,7 @@ if there were no cluster.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import NamedTuple
 
 from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
@@ -27,7 +28,7 @@ from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
 from ..analysis.block_execution import EFFORT, Stored
-from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_within
+from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_inside, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.guarded_addresses import are_disjoint_within
 from ..analysis.linear_values import Value, flat, unknown
@@ -39,12 +40,15 @@ from ..analysis.call_stack import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
 from .executed_accesses import ExecutedAccesses
+from .uses import Values
 from .proven_accesses import NOTHING_PROVEN, Proven, array_of
 
 __all__ = ["proven"]
 
 MOST_ACCESSES = 4000
 """Accesses of one array that are compared."""
+MOST_COMPARED = 1000
+"""Pairs of a read and a write of an array, where each read is held against all writes."""
 MOST_EFFORT = 16 * EFFORT
 """That of a kernel which is executed for a proof, at most."""
 MOST_LAUNCHES = 16
@@ -100,6 +104,11 @@ class _Kernel:
         """Name, offset and size of the parts of parameters that the proofs ask for."""
         self.known: dict[object, _Known] = {}
 
+    @cached_property
+    def uses(self) -> Values:
+        """What becomes of what is loaded."""
+        return Values(self.graph)
+
     def _barriers(self) -> set[int]:
         x, y, z = self.block
         whole = -(-x * y * z // 32) * 32
@@ -149,7 +158,8 @@ class _Kernel:
             argument.data[offset : offset + size] for name, offset, size in sorted(self.parameters)
             if isinstance(argument := arguments.get(name), Scalar)
         )
-        return launch.config.grid, launch.config.shared, overlap, arrays, values
+        confirms = "cas" not in (launch.config.sanitize or ())
+        return launch.config.grid, launch.config.shared, overlap, confirms, arrays, values
 
 
 class _Arguments:
@@ -193,8 +203,9 @@ class _Proof:
         )
         self.accesses: dict[str, list[_Access]] = defaultdict(list)
         self.unclear: list[tuple[int, Instruction, Access]] = []
-        """Accesses of which only execution may say where they are, and those of which it does."""
+        """Accesses of which only execution may say where they are."""
         self.exact: set[int] = set()
+        """Those whose addresses are known to be in their array, whatever they were computed from."""
         calls = any(isinstance(s, Call) and not checks_index(s) for s in kernel.graph.statements)
         self.excluded = {*(("global",) if overlap else ()), *(("local",) if calls else ())}
         """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
@@ -204,6 +215,8 @@ class _Proof:
         """Accesses that no thread makes."""
         self.reach: set[int] = set()
         """Accesses to the shared memory of some block of the cluster."""
+        self.confirms = "cas" not in (launch.config.sanitize or ())
+        """Whether a compare-and-swap says that a load before it is right."""
         self.copied = False
         """Whether asynchronous copies write to shared memory, which is complete later."""
 
@@ -218,10 +231,11 @@ class _Proof:
         self._find_accesses()
         ordered, written, in_turn = set(self.never), self.never | self.stacked, set(self.never)
         between = None
-        for name, accesses in self.accesses.items():
+        for name, found in self.accesses.items():
             group = _group(self.spaces, name)
-            if name in self.excluded or group in self.excluded or len(accesses) > MOST_ACCESSES:
+            if name in self.excluded or group in self.excluded or len(found) > MOST_ACCESSES:
                 continue
+            accesses = self._confirmed(found)
             if group == "local":
                 written |= self._written(name, accesses, [])
             elif not any(access.footprint.writes for access in accesses):
@@ -242,10 +256,21 @@ class _Proof:
                     written |= self._written(name, accesses, stored)
         if not ordered and not written and not self.reach:
             return NOTHING_PROVEN
+        self.exact |= self._executed_inside()
         arrays = frozenset((access.place, name) for name, found in self.accesses.items() for access in found)
         arrays |= frozenset((place, _STACK) for place in self.stacked)
         exact, reach = frozenset(self.exact | self.stacked), frozenset(self.reach)
         return Proven(frozenset(ordered), frozenset(written), arrays, exact, frozenset(in_turn), reach)
+
+    def _executed_inside(self) -> set[int]:
+        """The accesses to shared memory that are in their arrays as they were executed, if they were."""
+        if not self.executed.begun:
+            return set()
+        shared = [name for name in self.accesses if _group(self.spaces, name) == "shared"]
+        return {
+            access.place for name in shared for access in self.accesses[name]
+            if access.place not in self.exact and self.executed.arrays_of(access.place) == {name}
+        }
 
     def _collect(self, place: int, statement: Instruction, access: Access) -> None:
         """Find which array an access is to, and where."""
@@ -277,6 +302,8 @@ class _Proof:
             stored = self._stored(place, statement) if access.writes and not access.reads else None
             found = _Access(place, value.origin, footprint, strength(statement.form), access.reads, stored)
             self.accesses[value.origin].append(found)
+            if access.space == "shared" and is_inside(footprint, self.executed.size(value.origin)):
+                self.exact.add(place)
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
 
@@ -331,6 +358,16 @@ class _Proof:
         x, y, z = self.kernel.block
         return are_disjoint([access.footprint for access in accesses], grid, x * y * z, width)
 
+    def _confirmed(self, accesses: list[_Access]) -> list[_Access]:
+        """Weak loads count as strong ones where a compare-and-swap of the same array confirms what they read."""
+        places = {access.place for access in accesses if access.reads and access.footprint.writes}
+        if not places or not self.confirms:
+            return accesses
+        return [
+            each if each.strength or each.footprint.writes or places.isdisjoint(self.kernel.uses.confirms(each.place))
+            else each._replace(strength=3) for each in accesses
+        ]
+
     # Shared memory
 
     def _intervals(self) -> list[frozenset[int]]:
@@ -356,30 +393,46 @@ class _Proof:
         for places in {each.intersection(by_place) for each in between}:
             inside = [by_place[place] for place in sorted(places)]
             if inside and not self._is_safe(inside, (1, 1, 1), 32, strong):
-                bad |= places
+                bad |= self._racing(inside, strong)
         if bad:
             footprints = {access.place: access.footprint for access in accesses}
             executed = self.executed.between_barriers(footprints, name)
             if executed is not None:
                 bad, in_warps = set(), self._unsafe(by_place, executed, strong)
                 x, y, z = self.kernel.block
-                for found in in_warps:
-                    if not are_warps_disjoint([each for place in found for each in found[place]], x * y * z):
-                        bad |= found.keys()
+                for inside in in_warps:
+                    if not are_warps_disjoint([access.footprint for access in inside], x * y * z):
+                        bad |= self._racing(inside, strong)
                 if in_warps:  # what is left is between lanes of a warp, which its barriers order
                     phases = self.executed.within_warps(footprints, name)
-                    bad.update(place for found in self._unsafe(by_place, phases, strong) for place in found)
+                    for inside in self._unsafe(by_place, phases, strong):
+                        bad |= self._racing(inside, strong)
         return by_place.keys() - bad
+
+    def _racing(self, accesses: list[_Access], strong: int) -> set[int]:
+        """Those of unsafe accesses that need a check: reads do not that no write can race with."""
+        writes = [access for access in accesses if access.footprint.writes]
+        places = {access.place for access in accesses}
+        if not self._is_safe(writes, (1, 1, 1), 32, strong):
+            return places
+        reads: dict[int, list[_Access]] = defaultdict(list)
+        for access in accesses:
+            if not access.footprint.writes:
+                reads[access.place].append(access)
+        if len(reads) * len(writes) > MOST_COMPARED:
+            return places
+        return places - {
+            place for place, found in reads.items() if self._is_safe([*writes, *found], (1, 1, 1), 32, strong)
+        }
 
     def _unsafe(
         self, accesses: dict[int, _Access], executed: list[dict[int, list[Footprint]]], strong: int
-    ) -> list[dict[int, list[Footprint]]]:
+    ) -> list[list[_Access]]:
         """Those of some times between barriers at which accesses race."""
         times = (
-            (found, [accesses[place]._replace(footprint=each) for place in found for each in found[place]])
-            for found in executed
+            [accesses[place]._replace(footprint=each) for place in found for each in found[place]] for found in executed
         )
-        return [found for found, inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, strong)]
+        return [inside for inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, strong)]
 
     def _is_safe_as_executed(self, name: str, accesses: list[_Access]) -> bool:
         """Whether no accesses of different threads to an array in global memory race, as they are executed."""

@@ -32,12 +32,13 @@ NOTHING_PROVEN = Proven()
 
 class Upheld(NamedTuple):
     """The identities of the statements that need no check of their order, none of what they read, or no record as
-    strong accesses.
+    strong accesses; the arrays that statements stay ``inside`` of.
     """
 
     ordered: set[int]
     written: set[int]
     in_turn: set[int]
+    inside: dict[int, str]
 
 
 class Refuted(Exception):
@@ -76,7 +77,7 @@ def upheld(
     undefined. Raises :class:`Refuted` where these differ from what the proofs take them to be.
     """
     if proven is NOTHING_PROVEN:
-        return Upheld(set(), set(), set())
+        return Upheld(set(), set(), set(), {})
     before: list[Any] = [s for s in spaces.function.body or () if isinstance(s, (Instruction, Call))]
     known = ((place, name) for place, name in proven.arrays if place not in proven.exact)
     if any(array_of(spaces, origin_of(before[place])) != name for place, name in known):
@@ -88,4 +89,9 @@ def upheld(
     remains = proven.written - {place for place, name in proven.arrays if name in partly}
     if remains != proven.written:
         raise Refuted(proven._replace(written=remains))
-    return Upheld(*(same_statements(places, spaces) for places in (proven.ordered, proven.written, proven.in_turn)))
+    alone = same_statements(proven.exact, spaces)
+    inside = {id(before[place]): name for place, name in proven.arrays if id(before[place]) in alone}
+    ordered, written, in_turn = (
+        same_statements(places, spaces) for places in (proven.ordered, proven.written, proven.in_turn)
+    )
+    return Upheld(ordered, written, in_turn, inside)

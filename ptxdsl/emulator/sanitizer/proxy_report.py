@@ -7,20 +7,30 @@ from typing import Any
 
 from ...ir import Instruction
 from ..analysis.wgmma_registers import Hazard, hazards
+from ..machine.allocation import number_at
+from ..machine.layout import LANES
+from ..machine.tensor_memory import TensorMemory
 from ..machine.proxy_shadow import OBJECT_SHIFT, Objects
 from ..machine.shadow import LAST_STATEMENT, STATEMENT_SHIFT, Reason
 from ..runtime.block_state import BlockState
 from ..runtime.faults import Scene, block_of, index_in
-from .accesses import bulk_accesses, checked_access, is_tile_product
+from .accesses import bulk_accesses, checked_access, is_tile_product, reads_tiles
 from .findings import Access, Finding, Index
-from .report import WAIT, WAIT_GROUP, Reporter, at
+from .report import END, WAIT, WAIT_GROUP, Reporter, at
 
 __all__ = ["PROXY_REASONS", "ProxyReporter"]
 
-PROXY_REASONS = (Reason.UNFENCED, Reason.UNFENCED_MBARRIER, Reason.UNFENCED_MAP, Reason.MISALIGNED)
+PROXY_REASONS = (
+    Reason.UNFENCED, Reason.UNFENCED_MBARRIER, Reason.UNFENCED_MAP, Reason.MISALIGNED, Reason.UNREAD_SOURCE,
+    Reason.REUSED_MBARRIER, Reason.EXPECTING_MBARRIER, Reason.UNSEEN_COPY,
+)
 _FENCE = (
     "put `ptx.fence.proxy.async_.shared__cta()` behind it in the threads that store, before the barrier, or in the "
     "thread that goes on behind the barrier"
+)
+_FENCE_AFAR = (
+    "put `ptx.fence.proxy.async_()` behind it in the threads that store, before the barrier of the cluster or the "
+    "arrival at an mbarrier, or in the thread that goes on behind these"
 )
 _FENCE_MBARRIER = "put `ptx.fence.mbarrier_init.release.cluster()` behind it, then `ptx.bar.sync(0)`"
 _FENCE_MAP = "put `ptx.fence.proxy.tensormap__generic.acquire.gpu(map, 128)` before it, in the thread that copies"
@@ -31,6 +41,25 @@ _FENCE_PRODUCT = "put `ptx.wgmma.fence.sync.aligned()` before it"
 _WAIT_PRODUCTS = (
     "wait first, in the warpgroup: `ptx.wgmma.commit_group.sync.aligned()`, `ptx.wgmma.wait_group.sync.aligned(0)`; "
     "then a barrier, or an arrival at an mbarrier, if it is another thread"
+)
+_WAIT_READ = (
+    "wait before the end, in the thread that copies: `ptx.cp.async_.bulk.commit_group()`, then "
+    "`ptx.cp.async_.bulk.wait_group.read(0)`"
+)
+_FENCE_AFTER = (
+    "put `ptx.tcgen05.fence__after_thread_sync()` before it, behind the wait or the barrier that orders the two"
+)
+_FENCE_BEFORE = (
+    "put `ptx.tcgen05.fence__before_thread_sync()` behind the store and its wait, before the barrier or the arrival"
+)
+_WAIT_REUSE = "wait for its phase first, in the thread that makes it again, or in another one before a barrier"
+_WAIT_COPY = (
+    "wait at that mbarrier before the end, in any thread: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)` in a "
+    "loop until it is true"
+)
+_WAIT_CORE = (
+    "let `tcgen05.commit` of the thread that issues it arrive at an mbarrier, and wait there first: an arrival of the "
+    "thread itself does not wait for the tensor core"
 )
 
 
@@ -56,9 +85,9 @@ class ProxyReporter:
         if reason == Reason.UNFENCED and _allocates(state, before):
             return
         guarded, address = reporter.range_of(state, host)
-        memory = reporter.memory_of(Scene(state, *thread, pc), guarded, address)
+        memory = reporter.memory_of(Scene(state, *thread, pc), guarded, address, host)
         mine = reporter.access_of(state, place, block_of(state), thread)
-        if reason == Reason.MISALIGNED:
+        if reason in (Reason.MISALIGNED, Reason.EXPECTING_MBARRIER):
             before = place
         theirs = reporter.access_of(state, before, index_in(reporter.launch.config.grid, other[0]), other[1:])
         finding = self._finding(state, reason, word, (place, before), mine, theirs, memory)
@@ -86,6 +115,24 @@ class ProxyReporter:
         other = reporter.line(state, hazard.other) if theirs is not None else None
         reporter.add(place, finding, hazard.kind, reporter.line(state, place), other)
 
+    def note_core(self, state: BlockState, pc: int, thread: tuple[int, int], word: int, host: int) -> None:
+        """Record tensor memory that is read with no fence of tcgen05 between, by the stream that has written it."""
+        reporter, place = self.reporter, state.code.statement_at(pc)
+        stream, fenced = word & 0xFF, bool(word >> 8)
+        before = state.code.statement_at(number_at(state.tensor + TensorMemory.ISSUED_AT + 8 * stream, 8))
+        guarded, address = reporter.range_of(state, host)
+        memory = reporter.memory_of(Scene(state, *thread, pc), guarded, address, host)
+        mine = reporter.access_of(state, place, block_of(state), thread)
+        theirs = reporter.access_of(state, before, block_of(state), (stream % LANES, 0))
+        which = "after" if fenced else "before"
+        message = (
+            f"{mine.verb} {at(mine.verb)} {memory.element}, which the {theirs.verb} by warp {stream % LANES} has "
+            f"written: no `tcgen05.fence::{which}_thread_sync` is {'behind' if not fenced else 'between'}"
+        )
+        hint = _FENCE_AFTER if fenced else _FENCE_BEFORE
+        lines = sorted((reporter.line(state, place), reporter.line(state, before)), key=str)
+        reporter.add(place, self._found("race", message, mine, theirs, memory, hint), "core", which, *lines)
+
     def _side(self, state: BlockState, place: int, thread: tuple[int, int]) -> Access:
         """An instruction by a thread, which is a wgmma or uses registers."""
         access = self.reporter.access_of(state, place, block_of(state), thread)
@@ -101,15 +148,39 @@ class ProxyReporter:
         self, state: BlockState, reason: int, word: int, places: tuple[int, int], mine: Access, theirs: Access,
         memory: Any,
     ) -> Finding:
-        what = f"{mine.verb} {_preposition(state, places[0], mine.verb)} {memory.element}"
-        who = f"by thread {theirs.thread}"
+        what = f"{mine.verb} {_preposition(state, places[0], mine.verb, memory.space)} {memory.element}"
+        afar = theirs.block != mine.block
+        who = f"by thread {theirs.thread}{f' of block {theirs.block}' if afar else ''}"
         if reason == Reason.UNFENCED:
             message = (
                 f"{what}, which the {theirs.verb} {who} has written through another proxy: no proxy fence is between"
             )
-            return self._found("race", message, mine, theirs, memory, _FENCE)
+            hint = _FENCE_AFAR if afar else _FENCE
+            hint = hint if memory.space == "shared" else _FENCE.replace("shared__cta", "global_")
+            return self._found("race", message, mine, theirs, memory, hint)
         if reason == Reason.MISALIGNED:
             return _misaligned(what, word, mine, memory)
+        if reason == Reason.UNREAD_SOURCE:
+            message = (
+                f"the block may end before the {theirs.verb} {who} has read {memory.element}: the thread ends without "
+                "a wait for its group"
+            )
+            return self._found("race", message, theirs, replace(mine, verb=END), memory, _WAIT_READ)
+        if reason == Reason.EXPECTING_MBARRIER:
+            message = f"{memory.element} is made again or invalid while its phase still waits for {word} bytes"
+            return Finding("race", message, mine, None, memory.name, memory.element, memory.space, _WAIT_REUSE)
+        if reason == Reason.REUSED_MBARRIER:
+            message = (
+                f"{memory.element} is made again or invalid while the {theirs.verb} {who} that it counts is not known "
+                "to be complete"
+            )
+            return self._found("race", message, mine, theirs, memory, _WAIT_REUSE)
+        if reason == Reason.UNSEEN_COPY:
+            message = (
+                f"the block ends before the {theirs.verb} {who} is known to be complete: nobody has waited for its "
+                f"phase of {memory.element}"
+            )
+            return self._found("race", message, theirs, replace(mine, verb=END), memory, _WAIT_COPY)
         if reason == Reason.UNFENCED_MAP:
             message = (
                 f"{mine.verb} by a tensor map, of which the {theirs.verb} {who} has changed {memory.element}: no "
@@ -125,13 +196,15 @@ class ProxyReporter:
         completed = word >> OBJECT_SHIFT & 0xFF
         if reason == Reason.WRITER and completed < Objects.WARPGROUP and not _stores(state, places[0]):
             kind = "init" if "init" in self.reporter.kinds else "race"
-            message = f"{what}, whose copy {who} is not known to be complete"
+            copy = "copy" if "copy" in theirs.verb else f"asynchronous {theirs.verb}"
+            message = f"{what}, whose {copy} {who} is not known to be complete"
             return self._found(kind, message, mine, theirs, memory, WAIT[True])
         message = (
             f"race on {memory.element} in {memory.space} memory: {mine.verb} by thread {mine.thread}"
-            f" and {theirs.verb} {who} of block {theirs.block} are not ordered"
+            f" and {theirs.verb} by thread {theirs.thread} of block {theirs.block} are not ordered"
         )
         hint = _WAIT_PRODUCTS if completed < Objects.THREAD else WAIT_GROUP.format(".read(0)")
+        hint = _WAIT_CORE if completed == Objects.TENSOR else hint
         hint = WAIT[True] if completed < Objects.WARPGROUP else hint
         return self._found("race", message, mine, theirs, memory, hint)
 
@@ -155,10 +228,12 @@ def _stores(state: BlockState, place: int) -> bool:
     )
 
 
-def _preposition(state: BlockState, place: int, verb: str) -> str:
+def _preposition(state: BlockState, place: int, verb: str, space: str) -> str:
     statement: Any = state.code.graph.statements[place]
     form = statement.form
-    if is_tile_product(form):
+    if reads_tiles(form):
         return "of"
-    reads = any(access.space == "shared" and access.reads for access in bulk_accesses(form))
+    accesses = bulk_accesses(form)
+    reads = any((access.space == "shared") == (space == "shared") and access.reads for access in accesses)
+    reads = reads and not any(access.reads and access.writes for access in accesses)
     return "from" if reads else at(verb)

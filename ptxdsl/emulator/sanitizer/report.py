@@ -13,7 +13,9 @@ from ...errors import PtxWarning
 from ...isa import Form
 from ...types import ScalarType
 from ..machine.address_spaces import AddressRange
-from ..machine.layout import LANES, LOCAL_START, SHARED_START, TensorMemory, Warp
+from ..machine.layout import LANES, LOCAL_START, SHARED_START, Warp
+from ..machine.tensor_memory import TensorMemory
+from ..machine.warp_rows import lanes_of_warps
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, LAST_STATEMENT, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
 )
@@ -29,7 +31,7 @@ from .hand_over import Write
 from .origins import Origins
 from .updates import Updates
 
-__all__ = ["WAIT", "WAIT_GROUP", "Copier", "Reporter", "at", "collected"]
+__all__ = ["END", "WAIT", "WAIT_GROUP", "Copier", "Reporter", "at", "collected"]
 
 collected: ContextVar[list[Finding] | None] = ContextVar("ptxdsl_findings", default=None)
 """Where findings go instead of being raised."""
@@ -42,11 +44,14 @@ class Copier(NamedTuple):
     bulk: bool
 
 
+END = "end"
+"""What a thread does that ends too early."""
 _TENSOR = AddressRange("tensor memory", 0, 0, 0, 0)
 WAIT = {
     False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
     True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
 }
+MADE_AFAR = "put `ptx.fence.mbarrier_init.release.cluster()` behind its initialisation, then `ptxdsl.cluster.sync()`"
 WAIT_GROUP = (
     "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group{}`; then a barrier if it is another one"
 )
@@ -97,7 +102,7 @@ class Reporter:
         lines = [self.line(state, n) for n in ((place,) if kind == "init" else sorted((place, before)))]
         if not self._is_new(kind, guarded and guarded.name, *lines):
             return
-        warp, memory = thread[0], self.memory_of(Scene(state, *thread, pc), guarded, address)
+        warp, memory = thread[0], self.memory_of(Scene(state, *thread, pc), guarded, address, host)
         mine = self.access_of(state, place, block_of(state), thread)
         if kind == "init":
             self.findings.append(self._unwritten_memory(mine, memory, copier))
@@ -106,8 +111,8 @@ class Reporter:
         one_thread = (mine.block, mine.thread) == (theirs.block, theirs.thread)
         if word < PENDING and one_thread:  # the word names one of several lanes
             theirs = replace(theirs, thread=self._index((warp, _other_lane(state, *thread))))
-        sides = (place, before, other[1] == warp)
-        one = place == before and mine.block == theirs.block and other[1] == warp
+        sides = (place, before, self._in_one_warp(thread, other[1:]))
+        one = place == before and mine.block == theirs.block and other[1] == warp and sides[2]
         one = one and word >> EPOCH_SHIFT == self.memory.clock(state, warp, WarpClock.EPOCH) >> EPOCH_SHIFT
         race = replace(self._race(state, mine, theirs, memory, sides, one), kind=kind)
         if word >= PENDING and mine.block == theirs.block:
@@ -140,15 +145,23 @@ class Reporter:
             f"{mine.block} may still give {_shown(store.form.type, missed.before)}, the value before the "
             f"{theirs.verb} by thread {theirs.thread} of block {theirs.block}: nothing orders the two"
         )
-        hint = _order_hint(mine, theirs, missed.who[1] == reader[1])
+        hint = _order_hint(mine, theirs, self._in_one_warp(reader[1:], (missed.who[1], missed.who[2])))
         self.findings.append(Finding("order", message, mine, theirs, *memory, hint))
 
-    def memory_of(self, scene: Scene, guarded: AddressRange | None, address: int) -> _Memory:
+    def holder(self, state: BlockState, host: int) -> BlockState:
+        """The block of the cluster in whose shared memory a host address lies; a block itself for other memory."""
+        size = self.launch.shared_bytes
+        return next((each for each in self.states if 0 <= host - each.shared < size), state)
+
+    def memory_of(self, scene: Scene, guarded: AddressRange | None, address: int, host: int = 0) -> _Memory:
+        """The name of what lies at an address, and of the block of the cluster that has it if that is another one."""
         if guarded is _TENSOR:
             lane, column = address >> 16, address & 0xFFFF
             return _Memory(_TENSOR.name, f"lane {lane}, column {column} of tensor memory", "tensor")
         name = guarded.name if guarded is not None else "memory"
         element = element_name(scene, guarded, address) if guarded is not None else f"address {address:#x}"
+        holder = self.holder(scene.state, host)
+        element += f" of block {holder.rank} of the cluster" if holder is not scene.state else ""
         return _Memory(name, element, self._space(guarded))
 
     def _is_new(self, *key: Any) -> bool:
@@ -231,7 +244,8 @@ class Reporter:
 
     def bugs(self) -> list[Finding]:
         """The findings, without the reads of unwritten memory that a race explains."""
-        raced = {(f.array, a.line) for f in self.findings if f.kind == "race" for a in (f.access, f.earlier) if a}
+        races = (f for f in self.findings if f.kind == "race" and not (f.earlier and f.earlier.verb == END))
+        raced = {(f.array, a.line) for f in races for a in (f.access, f.earlier) if a}
         return [f for f in self.findings if f.kind != "init" or (f.array, f.access.line) not in raced]
 
     def incomplete(self, state: BlockState, place: int) -> None:
@@ -293,8 +307,14 @@ class Reporter:
             return "local"
         return guarded.variable.space if guarded.variable is not None else "global"
 
+    def _in_one_warp(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
+        """Whether two threads of a block, by the emulator's warps and lanes, are in one warp of a GPU."""
+        lanes = lanes_of_warps(self.launch.config.block)
+        return (one[0] * lanes + one[1]) // LANES == (other[0] * lanes + other[1]) // LANES
+
     def _index(self, thread: tuple[int, int]) -> Index:
-        return index_in(self.launch.config.block, thread[0] * LANES + thread[1])
+        block = self.launch.config.block
+        return index_in(block, thread[0] * lanes_of_warps(block) + thread[1])
 
     def access_of(self, state: BlockState, place: int, block: Index, thread: tuple[int, int]) -> Access:
         statements = state.code.graph.statements
@@ -309,6 +329,8 @@ class Reporter:
         statements = state.code.graph.statements
         forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
         if mine.block != theirs.block:
+            if theirs.verb == "mbarrier operation" and self._one_cluster(mine.block, theirs.block):
+                return MADE_AFAR
             if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
                 return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
             if self._one_cluster(mine.block, theirs.block):
@@ -354,12 +376,14 @@ def _order_hint(mine: Access, theirs: Access, one_warp: bool) -> str:
 def _verb(form: Form) -> str:
     if form.effects.completes == "wgmma_group":
         return "wgmma"
+    if form.effects.completes == "tcgen05_commit":
+        return f"tcgen05.{form.tokens[0]}"
     if any(access.kind == "mbarrier" for access in form.effects.accesses) and not bulk_accesses(form):
         return "mbarrier operation"
     if bulk := bulk_accesses(form):
         return "bulk reduction" if bulk[0].reads else "bulk copy"
-    if reads_cells(form):
-        return "load"
+    if form.effects.completes == "tcgen05_wait":
+        return "load" if reads_cells(form) else "store"
     access = checked_access(form)
     if access is None or (access.reads and access.writes):
         return "atomic operation"
@@ -370,6 +394,6 @@ def _verb(form: Form) -> str:
 
 
 def at(verb: str) -> str:
-    if verb == "wgmma":
+    if verb == "wgmma" or verb.startswith("tcgen05"):
         return "of"
     return "from" if verb.endswith("load") else "to" if verb.endswith(("store", "copy")) else "on"

@@ -18,19 +18,22 @@ import numpy as np
 from ...errors import EmulationError
 from ..machine.allocation import number_at
 from ..machine.layout import LANES, Block
-from ..machine.proxy_shadow import ASYNC, SAME
+from ..machine.proxy_shadow import ASYNC, GROUPED, SAME, Kinds
 from ..machine.shadow import (
     EPOCH_SHIFT, LANE, LAST_STATEMENT, NOTED, ORDER_CACHE_BITS, ORDER_HASH, PENDING, SEVERAL_LANES, STATEMENT_SHIFT,
-    SUPPRESSED, WARP, WARP_SHIFT, WHOLE_WARP, Plane, Reason, Shadow,
+    SUPPRESSED, WARP, WARP_SHIFT, WHOLE_WARP, Plane, Reason, Shadow, WarpClock,
 )
-from ..runtime.block_state import BlockState, LaunchState, Tool
+from ..runtime.block_state import BlockState, LaunchState
+from ..runtime.tool import Tool
 from ..runtime.faults import set_bits
+from .cluster_ends import asks_at_ends, check_end
 from .clocks import Clocks
 from .happens_before import BlockOrder, Thread, covers
 from .needs import Checks
 from .findings import Finding
 from .overruns import Overruns, finish
 from .proofs import proven
+from .proxy_orders import is_fenced, is_over
 from .proxy_report import PROXY_REASONS, ProxyReporter
 from .report import Reporter, collected
 from .shadow_memory import ShadowMemory
@@ -81,10 +84,10 @@ def checks_with(memory: ShadowMemory) -> Checks:
     return Checks(race, memory.init, overlap, memory.has_unwritten, "order" in tools, "cas" in tools, found)
 
 
-class Sanitizer(Tool):
+class Sanitizer(Tool[BlockState]):
     """The checks of one launch, in shadow memory of its own."""
 
-    compiled_turns = keeps = True
+    keeps = True
 
     def __init__(self, launch: LaunchState, memory: ShadowMemory, checks: Checks) -> None:
         self.launch, self.memory, self.checks = launch, memory, checks
@@ -95,6 +98,9 @@ class Sanitizer(Tool):
         self.synchronisation = Synchronisation(self.clocks, self.reporter, self.checks)
         self.overruns = Overruns(self.reporter)
         self.proxies = ProxyReporter(self.reporter)
+        self.ends = self.checks.race and asks_at_ends(launch.spaces)
+        """Whether the ends of blocks of clusters are checked, which Python has to see."""
+        self.compiled_turns, self.synchronisation.barriers.notes_remote = not self.ends, self.ends
         self._callbacks: dict[int, int] = {}
         self._suppressed: list[tuple[int, bytes]] = []
 
@@ -132,6 +138,13 @@ class Sanitizer(Tool):
     def entered(self, state: BlockState) -> None:
         self.overruns.check_time()
         self.memory.entered(state)
+
+    def ended(self, state: BlockState) -> None:
+        if self.ends:
+            self.synchronisation.follow()
+        if self.ends and not self.synchronisation.lost:
+            block, later = self.clocks.of_block(state), self.synchronisation.later
+            check_end(state, block, later.accesses, self.synchronisation.barriers, self.reporter)
 
     def passes(self, state: BlockState) -> bool:
         return self.overruns.passes(state)
@@ -189,9 +202,20 @@ class Sanitizer(Tool):
             self._clear(state, Plane.WRITER)
             self._limit(state, pc)
             return
-        if reason == Reason.REGISTERS:
-            self.proxies.note_register(state, pc, (warp, lane), word)
-            self._patch(state, pc, SUPPRESSED)
+        if reason in (Reason.REGISTERS, Reason.UNFENCED_CORE):
+            self._by_product(state, (warp, lane), reason, word)
+            return
+        if PENDING > word >= GROUPED and reason not in PROXY_REASONS:
+            word = memory.stands_for(word)
+            if word >= GROUPED:
+                self._by_group(state, (warp, lane), reason, word)
+            if not word or word >= GROUPED:
+                self._clear(state, _PLANES.get(reason, Plane.WRITER))
+                self._limit(state, pc)
+                return
+        if PENDING > word >= ASYNC and not self.memory.proxies:  # the word names a record
+            self._later(state, block, (warp, lane), reason, word)
+            self._limit(state, pc)
             return
         if reason in PROXY_REASONS or PENDING > word >= ASYNC:
             self._by_proxy(state, (warp, lane), reason, word)
@@ -212,15 +236,67 @@ class Sanitizer(Tool):
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
         self._limit(state, pc)
 
+    def _by_product(self, state: BlockState, thread: Thread, reason: int, word: int) -> None:
+        """Registers that a product may still use, or tensor memory that no fence of tcgen05 orders."""
+        pc = state.get(Block.FAULT_PC, "Q")
+        if reason == Reason.REGISTERS:
+            self.proxies.note_register(state, pc, thread, word)
+            self._patch(state, pc, SUPPRESSED)
+            return
+        self.proxies.note_core(state, pc, thread, word, self.memory.get(state, Shadow.HOST))
+        self._limit(state, pc)
+
+    def _by_group(self, state: BlockState, thread: Thread, reason: int, word: int) -> None:
+        """The access before is by a bulk group that its thread has not waited for."""
+        memory, pc, host = self.memory, state.get(Block.FAULT_PC, "Q"), self.memory.get(state, Shadow.HOST)
+        other = memory.thread_of(word & ~GROUPED)
+        here = memory.block_of(state) == other[0] and thread[0] == other[1] and thread[1] != other[2]
+        if here and state.code.statement_at(pc) == word >> STATEMENT_SHIFT & LAST_STATEMENT:
+            word = memory.clock(state, thread[0], WarpClock.EPOCH) & PENDING | word & ~PENDING  # one instruction
+        self.reporter.note(state, pc, thread, reason, word | PENDING if word >= GROUPED else word, other, host)
+
+    def _later(self, state: BlockState, block: BlockOrder, thread: Thread, reason: int, word: int) -> None:
+        """An access before that completes later, where Python follows such."""
+        later, plane = self.synchronisation.later, _PLANES.get(reason, Plane.WRITER)
+        pc, host = state.get(Block.FAULT_PC, "Q"), self.memory.get(state, Shadow.HOST)
+        issue = later.accesses.record(word)
+        if issue is None:
+            self._clear(state, plane)
+            return
+        statement: Any = state.code.graph.statements[state.code.statement_at(pc)]
+        if later.over(state, block, thread[0], [thread[1]], word, statement.form):
+            whole = later.over(state, block, thread[0], list(range(LANES)), word, statement.form)
+            self._remember(state, thread, word, whole)
+            return
+        self.proxies.note(state, pc, thread, reason, issue.shown(word), issue.owner, host)
+        self._clear(state, plane)
+        self._clear_alike(state, host, word, plane)
+
     def _by_proxy(self, state: BlockState, thread: Thread, reason: int, word: int) -> None:
         """Accesses of different proxies, or one by the async proxy that is not known to be complete."""
         memory, pc, host = self.memory, state.get(Block.FAULT_PC, "Q"), self.memory.get(state, Shadow.HOST)
         other = memory.block_of(state), (word & WARP) >> WARP_SHIFT, word & LANE
-        if not self.synchronisation.orders.given_up(state):
+        if word < ASYNC and reason in (Reason.UNFENCED, Reason.UNFENCED_MAP):
+            other = memory.thread_of(word)
+        passes = False
+        certain = reason in (Reason.EXPECTING_MBARRIER, Reason.UNSEEN_COPY)
+        if not certain and self.synchronisation.orders.given_up(state):
+            block = self.clocks.of_block(state)
+            if word >= ASYNC:
+                passes = is_over(self.clocks, state, block, thread, word)
+            else:
+                kinds = Kinds.SHARED if memory.shared_region_at(host) is not None else Kinds.GLOBAL
+                kinds = Kinds.TENSORMAP if reason == Reason.UNFENCED_MAP else kinds
+                passes = reason == Reason.UNFENCED_MBARRIER or is_fenced(
+                    self.clocks, state, block, thread, word, self.synchronisation.later.accesses, kinds
+                )
+        if not passes:
             self.proxies.note(state, pc, thread, reason, word, other, host)
         if reason == Reason.UNFENCED_MBARRIER:
             ctypes.memmove(memory.get(state, Shadow.WORD_ADDRESS), bytes(8), 8)
-        elif reason in (Reason.MISALIGNED, Reason.UNFENCED_MAP):
+        elif reason in (Reason.UNREAD_SOURCE, Reason.REUSED_MBARRIER, Reason.UNSEEN_COPY):
+            pass  # it is told once
+        elif reason in (Reason.MISALIGNED, Reason.UNFENCED_MAP, Reason.EXPECTING_MBARRIER):
             self._patch(state, pc, SUPPRESSED)
         else:
             self._clear(state, _PLANES.get(reason, Plane.WRITER))
@@ -240,19 +316,25 @@ class Sanitizer(Tool):
         self, state: BlockState, block: BlockOrder, thread: Thread, word: int, other: tuple[int, int, int]
     ) -> bool:
         """Whether the access of a shadow word happens before the current one; the answer goes to the cache."""
-        warp, lane = thread
+        warp, _ = thread
         epoch, several = word >> EPOCH_SHIFT, bool(word & SEVERAL_LANES)
         if not covers(block.clock(thread), other, epoch, several):
             return False
         clocks = [block.own.get((warp, n), block.common) for n in range(LANES)]
-        if all(covers(clock, other, epoch, True) for clock in {id(clock): clock for clock in clocks}.values()):
+        whole = all(covers(clock, other, epoch, True) for clock in {id(clock): clock for clock in clocks}.values())
+        self._remember(state, thread, word, whole)
+        return True
+
+    def _remember(self, state: BlockState, thread: Thread, word: int, whole: bool) -> None:
+        """Note for compiled checks that an access happens before the current one, or before all of its warp."""
+        (warp, lane), epoch = thread, word >> EPOCH_SHIFT
+        if whole:
             key = epoch << EPOCH_SHIFT | WHOLE_WARP | warp
         else:
             key = epoch << EPOCH_SHIFT | warp << WARP_SHIFT | lane | (word & (LANE | SEVERAL_LANES)) << 10
         slot = (key * ORDER_HASH & (1 << 64) - 1) >> (64 - ORDER_CACHE_BITS)
         ctypes.memmove(self.memory.get(state, Shadow.ORDER_CACHE) + 8 * slot, struct.pack("<Q", key), 8)
         self.memory.put(state, Shadow.CACHE_USED, "i", 1)
-        return True
 
     def _clear(self, state: BlockState, plane: int) -> None:
         """Let the granule in question count as written and ordered from now on."""
@@ -300,5 +382,5 @@ class Sanitizer(Tool):
         self.reporter.copier = lambda _: None  # which keeps the reporter
 
     def finish(self, fault: EmulationError | None = None) -> None:
-        """Raise the first finding, if there is one; ``fault`` ended the kernel early."""
+        """Raise the first finding, if there is one, else ``fault``, which ended the kernel early."""
         finish(self.reporter, fault)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import struct
 import weakref
 from collections.abc import Container
@@ -17,24 +18,26 @@ from ...launch import Buffer, TracksWrites, buffers_of
 from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
 from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
-from ..machine.proxy_shadow import ProxyShadow
+from ..machine.proxy_shadow import GROUP_EPOCH, GROUP_RECORDS, GROUPED, ProxyShadow
 from ..machine.shadow import (
-    BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, PENDING, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
+    BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
     Kind, MbarrierOrder, Plane, Shadow, WarpClock, WarpOrder, Region as Description,
 )
 from ..machine.sync_graph import CELL, ROWS
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granularity
-from .shadow_store import Marked, ShadowState, Store, routines, store
+from .shadow_store import GROUPED_LAYOUT, Marked, ShadowState, Store, routines, store
 
 __all__ = ["Region", "ShadowMemory"]
 
 WORD_BYTES = 1 << WORD_SHIFT
 _MASK = (1 << 64) - 1
+_LOW = (1 << EPOCH_SHIFT) - 1
 _REGION = Description.span("LOW")
 _WORD = struct.Struct("<Q")
 _WORDS = Shadow.span("WORDS", "FRESH")
+_HOME = Shadow.span("HOME", "HOME_BYTES")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
 _SHARED = Shadow.span("SHARED_ORIGIN", "SHARED_STRIDE")
 
@@ -100,6 +103,8 @@ class ShadowMemory:
         """What compiled code knows of the order among its warps and lanes."""
         self.private: dict[int, list[Region]] = {}
         """Shared and local memory of each block state, by its address."""
+        self._homes: dict[int, tuple[int, int]] = {}
+        """Where the memory begins that a block, or a cluster, has for itself, and how many bytes it has."""
         self.clustered = False
         """Whether blocks reach each other's shared memory."""
         self.unwritten_buffers = self._unwritten_buffers() if init else []
@@ -110,6 +115,8 @@ class ShadowMemory:
         of which the kernel writes one."""
         self.copied = False
         """Whether words may be those of bulk copies, which are of no epoch."""
+        self.fenced: np.ndarray[Any, Any] | None = None
+        """For each block, by its number plus one, the epoch of its last fence between proxies of global memory."""
         self.current: BlockState | None = None
         self.taken = False
         """Whether it has its memory once more."""
@@ -138,7 +145,8 @@ class ShadowMemory:
         Its words for the memory of its blocks are its own, as are those for the ranges of global memory that begin at
         ``apart``.
         """
-        self.store, self.log, self.marked, self.first_epoch = own, first.log, first.marked, first.first_epoch
+        self.store, self.log, self.marked, self.first_epoch = own, own.log, first.marked, first.first_epoch
+        self.log.begin()
         self.blocks = own.blocks_of(self.first_epoch)
         own.follow(first.store)
         own.counter[0] = first.first_epoch - 1
@@ -150,7 +158,7 @@ class ShadowMemory:
         """Return them; the first thread's numbers are behind these."""
         for mine, theirs in ((self.store.counter, first.store.counter), (self.store.tickets, first.store.tickets)):
             theirs[0] = max(int(mine[0]), int(theirs[0]))
-        self._clear_proxies()
+        self._clear_shared()
         self.store.give(self.arrays)
         self.store.return_states(self.states)
 
@@ -178,8 +186,9 @@ class ShadowMemory:
     def _region(self, low: int, nbytes: int, kind: int, owner: int = 0) -> Region:
         stride = self._stride(nbytes)
         planes = len(Plane) if kind == Kind.SHARED and self.copies else Plane.COPY
-        array = self.store.take(planes * stride + 16, planes)
-        self.arrays.append((array, planes))
+        layout = planes + GROUPED_LAYOUT * (self.uses_proxies and kind == Kind.GLOBAL)
+        array = self.store.take(planes * stride + 16, layout)
+        self.arrays.append((array, layout))
         return Region(low, nbytes, address_of(array), stride * WORD_BYTES, kind, owner)
 
     def _stride(self, nbytes: int) -> int:
@@ -261,12 +270,12 @@ class ShadowMemory:
         for buffer, owner in self.unwritten_buffers:
             unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
             owner.unwritten = unwritten if unwritten.any() else None
-        if self.copied:
+        if self.uses_proxies:
             for marked in self.kept:
                 if isinstance(marked, Marked):
-                    np.copyto(marked.words, 0, where=marked.words >= PENDING)
-        elif not self.marked:
-            self._clear_proxies()
+                    np.copyto(marked.words, 0, where=marked.words >= GROUPED)
+        if not self.copied and not self.marked:
+            self._clear_shared()
             self.store.give(self.arrays)
             self._given = [(weakref.ref(array), planes) for array, planes in self.arrays]
         self.arrays = []
@@ -274,11 +283,15 @@ class ShadowMemory:
             self.store.return_states(self.states)
         self.store.lock.release()
 
-    def _clear_proxies(self) -> None:
-        """Clear the words of shared memory, which may be of accesses by the async proxy: those are of no epoch."""
-        for region in itertools.chain.from_iterable(self.private.values()) if self.proxies else ():
+    def _clear_shared(self) -> None:
+        """Clear the words of shared memory that say more than who has accessed it in which epoch.
+
+        These are accesses by the async proxy, and in clusters that memory is unwritten.
+        """
+        planes = Plane.COPY if self.proxies else Plane.READER if self.clustered and self.init else 0
+        for region in itertools.chain.from_iterable(self.private.values()) if planes else ():
             if region.kind == Kind.SHARED:
-                ctypes.memset(region.words, 0, Plane.COPY * region.stride)
+                ctypes.memset(region.words, 0, planes * region.stride)
 
     # Blocks
 
@@ -291,6 +304,7 @@ class ShadowMemory:
         private = [self._region(state.shared, shared, Kind.SHARED, self.copies and address)] if shared else []
         private += [self._region(state.local, local, Kind.LOCAL)] if local else []
         self.private[state.address] = private
+        self._homes[state.address] = state.address, state.state_bytes
         if local:
             _WORD.pack_into(memory.view, Shadow.LOCAL_WORDS, self._origin(private[-1]))
         if shared:
@@ -301,7 +315,7 @@ class ShadowMemory:
             (Shadow.EPOCH_COUNTER, self.store.counter_address), (Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data),
             (Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT), (Shadow.ORDER_CACHE, memory.cache_address),
             *routines().items(), (Shadow.LOG, self.log.address), (Shadow.ORDERS, self._orders(state)),
-            *self._graph(state),
+            *self._graph(state), (Shadow.HOME, state.address), (Shadow.HOME_BYTES, state.state_bytes),
             (Shadow.CLUSTERS, 0 if self.clusters is None else self.clusters.ctypes.data), *self._copy_clocks(state),
             *self._proxies(private[0] if shared else None),
         ):
@@ -362,12 +376,14 @@ class ShadowMemory:
         rows = np.zeros(ProxyShadow.nbytes + 64, np.uint8)
         self.kept.append(rows)
         address = int(rows.ctypes.data)
-        proxies = (Shadow.PROXIES, address + -address % 64)
+        proxies = (Shadow.PROXIES, address + -address % 64), (Shadow.GROUPS, self.store.groups.ctypes.data)
         if shared is None or not self.proxies:
-            return [proxies]
+            return [*proxies]
+        if self.fenced is None:
+            self.fenced = np.zeros(math.prod(self.launch.config.grid) + 1, np.uint64)
         return [
-            proxies, (Shadow.SHARED_LOW, shared.low), (Shadow.SHARED_SIZE, shared.nbytes),
-            (Shadow.SHARED_WORDS, shared.words),
+            *proxies, (Shadow.FENCED_BLOCKS, self.fenced.ctypes.data), (Shadow.SHARED_LOW, shared.low),
+            (Shadow.SHARED_SIZE, shared.nbytes), (Shadow.SHARED_WORDS, shared.words),
             (Shadow.SHARED_CLEARED, Plane.COPY * shared.stride), *routines(proxies=True).items(),
         ]
 
@@ -398,11 +414,19 @@ class ShadowMemory:
         shared = (region for regions in self.private.values() for region in regions if region.kind == Kind.SHARED)
         return next((region for region in shared if region.holds(host)), None)
 
+    def home(self, state: BlockState, host: int) -> int:
+        """Where the memory begins that the block of a state, or its cluster, has for itself; 0 for that of all."""
+        low, nbytes = self._homes[state.address]
+        return low if low <= host < low + nbytes else 0
+
     def connect(self, states: list[BlockState]) -> None:
         """Make the shared memory of all blocks of a cluster known to each; its words are as those of global memory."""
         self.clustered = True
         shared = {state.rank: region for state in states if (region := self.shared_region(state)) is not None}
+        home = states[0].address, states[-1].address + states[-1].state_bytes - states[0].address
         for state in states:
+            self._homes[state.address] = home
+            ctypes.memmove(state.shadow + Shadow.HOME, _HOME.pack(*home), _HOME.size)
             local = [region for region in self.private[state.address] if region.kind == Kind.LOCAL]
             reached = [region._replace(kind=Kind.GLOBAL) for region in shared.values()]
             self._describe(state, [*reached, *self.regions, *local])
@@ -465,6 +489,14 @@ class ShadowMemory:
         epoch = word >> EPOCH_SHIFT
         block = int(self.blocks[epoch & (1 << EPOCH_BITS) - 1]) - 1
         return block, (word & WARP) >> WARP_SHIFT, word & LANE
+
+    def stands_for(self, word: int) -> int:
+        """What a word of a bulk group stands for: 0 where that is ordered before all, itself while it is pending."""
+        epoch = (word & GROUP_EPOCH) >> EPOCH_SHIFT
+        known, done = (int(number) for number in self.store.groups[epoch % GROUP_RECORDS])
+        if epoch < self.first_epoch or known != epoch:
+            return 0
+        return done | word & _LOW if done else word
 
     def switch(self, state: BlockState) -> None:
         """Another block state has its time slice: the epochs until now may be of any block."""

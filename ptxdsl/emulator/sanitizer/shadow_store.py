@@ -12,14 +12,16 @@ from ..codegen.library import library
 from ..instructions.instrumentation import (
     BarrierFollowing, MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
 )
-from ..instructions.proxy_checks import ProxyJudgement, ProxyObservation, ProxySettlement
+from ..instructions.proxy_checks import ProxyFencing, ProxyJudgement, ProxyObservation, ProxySettlement
 from ..machine.allocation import allocate
 from ..machine.once import once
-from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Shadow
+from ..machine.proxy_shadow import GROUP_RECORDS, GroupRecord
+from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Plane, Shadow
 from .sync_log import SyncLog
 
-__all__ = ["Marked", "ShadowState", "Store", "routines", "store"]
+__all__ = ["GROUPED_LAYOUT", "Marked", "ShadowState", "Store", "routines", "store"]
 
+GROUPED_LAYOUT = 16
 _STATES = 16
 """Shadow states that are kept."""
 _ROUTINES = {
@@ -28,6 +30,7 @@ _ROUTINES = {
 }
 _OF_PROXIES = {
     Shadow.OBSERVE: ProxyObservation(), Shadow.SETTLED: ProxySettlement(), Shadow.JUDGE: ProxyJudgement(),
+    Shadow.FENCED_BY: ProxyFencing(),
 }
 
 
@@ -85,6 +88,8 @@ class Store:
         self.counter = np.ones(1, np.uint64)
         self.tickets = np.ones(1, np.uint64)
         """The last ticket of an asynchronous copy."""
+        self.groups = np.zeros((GROUP_RECORDS, GroupRecord.nbytes // 8), np.uint64)
+        """Bulk groups: :class:`.proxy_shadow.GroupRecord`."""
         self.resets = 0
         self.counter_address = self.counter.ctypes.data
         self.table = np.zeros(2 << EPOCH_BITS, np.uint32)
@@ -103,6 +108,7 @@ class Store:
     def renumber(self) -> None:
         """Begin with small numbers again: no words of before may be used any more."""
         self.counter[0], self.tickets[0], self.free = 1, 1, []
+        self.groups[:] = 0
         self.log.forget()
         self.resets += 1
 
@@ -110,13 +116,18 @@ class Store:
         """Number epochs and tickets as another store does from now on."""
         if self.resets != other.resets:
             self.free, self.resets = [], other.resets
+            self.log.forget()
         self.counter[0], self.tickets[0] = other.counter[0], other.tickets[0]
 
-    def take(self, words: int, planes: int) -> np.ndarray[Any, Any]:
-        """Memory for so many shadow words in that many planes: words of epochs and of tickets are not mixed."""
+    def take(self, words: int, layout: int) -> np.ndarray[Any, Any]:
+        """Memory for so many shadow words in a number of planes, and with GROUPED_LAYOUT more for those of bulk groups.
+
+        Words of epochs, of tickets and of groups are not mixed: only the first say nothing in a later launch.
+        """
+        loose = layout % GROUPED_LAYOUT == Plane.COPY
         fitting = [
-            array for array, layout in self.free
-            if layout == planes and words <= array.size <= (2 * words + 4096 if planes == 3 else words)
+            array for array, other in self.free
+            if other == layout and words <= array.size <= (2 * words + 4096 if loose else words)
         ]
         if not fitting:
             return np.zeros(words, np.uint64)

@@ -12,13 +12,17 @@ launch is begun again on one thread, from what its memory was, and that one tell
 Only arrays that are read and written have to be kept for it: the others have no part in what is computed again. A
 kernel to which that has happened stays on one thread for some launches, more each time.
 
-Not spread are launches with mbarriers, bulk copies, clusters, textures, ``malloc`` or calls of other system functions,
-and those whose words and arrays take more time to compare and to keep than is gained.
+Clusters are spread as blocks are, each on one thread, which follows the order of its blocks in a graph of its own.
+
+Not spread are launches with mbarriers, bulk copies, textures, ``malloc`` or calls of other system functions, in
+clusters those where a block may end while others reach its memory, and those whose words and arrays take more time to
+compare and to keep than is gained.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -34,13 +38,16 @@ from ..machine.address_spaces import AddressRange
 from ..machine.layout import Block
 from ..machine.shadow import EPOCH_SHIFT, UNWRITTEN, Plane, Reason, Shadow
 from ..rewrite.definedness import checks_definedness
-from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
+from ..runtime.block_state import BlockState, LaunchState
+from ..runtime.tool import NO_TOOL, Tool
 from ..runtime.launch import run
 from .accesses import bulk_accesses, strength
+from .cluster_ends import asks_at_ends
 from .instrumentation import Instrumentation
 from .needs import Checks
 from .shadow_memory import Region, ShadowMemory
-from .shadow_store import Store, store
+from .shadow_store import Store
+from .sync_log import SyncLog
 
 __all__ = ["Spread", "spread", "spread_of"]
 
@@ -94,8 +101,9 @@ class _Undecided(Exception):
 
 def spread_of(made: Instrumentation) -> Spread | None:
     """How launches of a kernel with these checks are spread; None where they are not."""
-    clustered = made.low.spaces.cluster not in (None, (1, 1, 1))
-    if made.follows or made.handed or made.bulk or made.checks.overlap or clustered:
+    if made.follows or made.handed or made.bulk or made.reports or made.checks.overlap:
+        return None
+    if asks_at_ends(made.low.spaces):
         return None
     found = _Uses(made)
     try:
@@ -156,9 +164,12 @@ class _Uses:
         made = self.made
         strong = strength(statement.form) and id(statement) not in made.upheld.in_turn
         found = made.between_blocks(statement, access)
-        if found is None:
+        if found is None or id(statement) in made.reach:
             return
         name, race = found
+        area = made.low.spaces.ranges[made.low.spaces.entries[name]] if name else None
+        if area is not None and area.shared:  # of the blocks of a cluster, which one thread runs
+            return
         if strong and access.reads and made.low.graph.def_use[place].writes:
             raise _Undecided
         if race and not made.checks.race:
@@ -181,7 +192,7 @@ def spread(launch: LaunchState, checks: Checks, codes: Callable[[bool], Code]) -
     plan = code.notes.get(Instrumentation)
     if plan is None or code.prints or launch.config.seed is not None or cores() == 1:
         return False
-    expected = launch.blocks * code.pace
+    expected = launch.blocks // math.prod(launch.spaces.cluster or (1,)) * code.pace
     if launch.blocks == 1 or expected < WORTH:
         return False
     attempt = LaunchState(launch.spaces, launch.config, launch.arguments)
@@ -224,10 +235,10 @@ def _attempt(launch: LaunchState, memory: ShadowMemory, plan: Spread, codes: Cal
         launch.tool = NO_TOOL  # which kept the launch
 
 
-class _Threads(Tool):
+class _Threads(Tool[BlockState]):
     """The checks of a launch on several threads, each in shadow memory of its own."""
 
-    pinned = True
+    pinned = compiled_turns = True
 
     def __init__(self, launch: LaunchState, memory: ShadowMemory, plan: Spread) -> None:
         self.launch, self.plan = launch, plan
@@ -255,12 +266,21 @@ class _Threads(Tool):
         return [region for region in memory.regions if any(map(region.holds, places))]
 
     def attach(self, state: BlockState) -> None:
-        memory = self._mine()
-        memory.attach(state)
-        memory.put(state, Shadow.GRAPH, "Q", 0)
+        self._mine().attach(state)
+
+    def connect(self, states: list[BlockState]) -> None:
+        self._mine().connect(states)
+
+    def begin_cluster(self, states: list[BlockState]) -> None:
+        self._mine().begin_cluster(states)
 
     def switch(self, state: BlockState) -> None:
         self._mine().switch(state)
+
+    def entered(self, state: BlockState) -> None:
+        memory = self._mine()
+        memory.entered(state)
+        memory.log.clear()  # what barriers of the cluster order is in the graph
 
     def callback(self, state: BlockState) -> None:
         """A load of unwritten memory is nothing until its value is used."""
@@ -327,4 +347,4 @@ def _raced(memories: list[ShadowMemory], regions: tuple[Region, ...], reads: boo
 def _store(number: int) -> Store:
     """The store of a further thread; the one of the process is locked while it is used."""
     del number
-    return Store(store().log)
+    return Store(SyncLog())

@@ -11,16 +11,20 @@ from ..codegen.code import Code
 from ..instructions.instrumentation import BulkReport
 from ..machine.allocation import number_at
 from ..machine.layout import Block
+from ..machine.proxy_shadow import Kinds
 from ..machine.shadow import EPOCH_SHIFT, LANE, WARP_SHIFT, Reason
 from ..runtime.block_state import BlockState
 from ..runtime.faults import set_bits
-from .accesses import operand_value, reach, strength
+from .accesses import fence_kinds, is_of_core, is_tile_product, operand_value, reach, strength
+from .async_events import AsyncEvents
 from .barriers import Barriers, charge_poll
 from .clocks import Clocks
 from .copies import Copies
 from .hand_over import HandOver, Write
 from .happens_before import BlockOrder, Clock, Thread
 from .needs import Checks
+from .proxy_orders import keep_fences
+from .proxy_report import ProxyReporter
 from .report import Reporter
 from .sync_log import Event
 from .warp_orders import WarpOrders
@@ -58,6 +62,7 @@ class Synchronisation:
         self.barriers = Barriers(clocks, reporter)
         self.orders = WarpOrders(clocks, self.barriers)
         self.copies = Copies(clocks.memory, reporter)
+        self.later = self.barriers.later = AsyncEvents(clocks, ProxyReporter(reporter), checks.init)
         self.log = clocks.memory.log
         self.lost = False
         """Whether the log was full: there may be orders that nobody knows of."""
@@ -128,7 +133,7 @@ class Synchronisation:
         assert isinstance(statement, Instruction)
         effects = statement.form.effects
         if "bulk_group" not in (effects.completes, effects.commits, effects.waits):  # which order no threads
-            self.orders.give_up(state, block)
+            self._give_up(state, block)
         event = _Event(state, state.code, pc, place, block, *self.clocks.of_warp(state, warp), None, None)
         if reason == Reason.SYNC_ACCESS:
             hosts = struct.unpack("<32Q", ctypes.string_at(state.address + Block.SCRATCH, 256))
@@ -147,9 +152,15 @@ class Synchronisation:
             self._instruction(state, block, [(warp, lane) for lane in lanes], statement)
         self.clocks.memory.begin_epoch(state, warp)
 
+    def _give_up(self, state: BlockState, block: BlockOrder) -> None:
+        """Python follows the block from here on."""
+        if self.clocks.memory.proxies and not self.orders.given_up(state):
+            keep_fences(self.clocks, state, block, self.later.accesses)
+        self.orders.give_up(state, block)
+
     def converged(self, state: BlockState, block: BlockOrder, warp: int, lanes: list[int]) -> None:
         """Lanes have passed a ``bar.warp.sync`` of one member mask that they came to at different places."""
-        self.orders.give_up(state, block)
+        self._give_up(state, block)
         threads = [(warp, lane) for lane in lanes]
         block.synchronise(threads, [self.clocks.of_thread(state, block, thread) for thread in threads])
         self.clocks.memory.begin_epoch(state, warp)
@@ -157,9 +168,24 @@ class Synchronisation:
     def _instruction(
         self, state: BlockState, block: BlockOrder, threads: list[Thread], statement: Instruction
     ) -> None:
-        effects = statement.form.effects
-        if "bulk_group" in (effects.commits, effects.waits):
+        effects, (warp, _) = statement.form.effects, threads[0]
+        lanes = [lane for _, lane in threads]
+        if fence_kinds(statement.form):
+            self.later.fence(state, block, warp, lanes, statement)
+            if fence_kinds(statement.form) & Kinds.MBARRIER:
+                self.barriers.fence_mbarriers(state, block, threads)
+        elif effects.control:
+            self.later.end(state, block, threads)
+        elif is_tile_product(statement.form):
+            self.later.product(state, block, warp, state.code.statement_at(state.get(Block.FAULT_PC, "Q")))
+        elif is_of_core(statement.form):
+            for thread in threads:
+                self.later.of_core(state, block, thread, state.code.statement_at(state.get(Block.FAULT_PC, "Q")))
+        elif "wgmma_group" in (effects.commits, effects.waits):
+            self.later.group(state, block, warp, lanes, statement)
+        elif "bulk_group" in (effects.commits, effects.waits):
             self.copies.group(state, threads, statement)
+            self.later.group(state, block, warp, lanes, statement)
         elif effects.barrier == "warp":
             self.barriers.warp_barrier(state, block, threads, statement)
         elif effects.barrier == "block":
@@ -174,8 +200,10 @@ class Synchronisation:
     def _cluster_barrier(
         self, event: _Event, threads: list[Thread], statement: Instruction, phase: int
     ) -> None:
-        clocks = [event.clock(thread) for thread in threads]
-        self.barriers.cluster_barrier(event.block, threads, clocks, statement.form.effects, phase)
+        own: Clock = {}
+        for thread in threads:
+            own.update(event.own(thread))
+        self.barriers.cluster_barrier(event.block, threads, own, statement.form.effects, phase)
 
     def _access(
         self, event: _Event, thread: Thread, statement: Instruction, host: int, together: bool = False
@@ -183,7 +211,9 @@ class Synchronisation:
         """Before an access that Python sees at once."""
         effects, state = statement.form.effects, event.state
         op = state.code.op_at(event.pc)
-        if isinstance(op, BulkReport):
+        if isinstance(op, BulkReport) and op.shared:
+            self.later.copy(state, event.block, thread, event.place, host, not op.reads)
+        elif isinstance(op, BulkReport):
             self.copies.begin(state, thread, statement, host, op.reads)
         elif effects.access is None:
             self.copies.mbarrier(state, thread, statement, host)
@@ -199,10 +229,11 @@ class Synchronisation:
         block, effects, clock = event.block, statement.form.effects, event.clock(thread)
         access, level = effects.access, strength(statement.form)
         assert access is not None
+        home = self.clocks.memory.home(event.state, host)
         if access.reads:
-            self.order.read(block, thread, host, level, effects.acquires, clock)
+            self.order.read(block, thread, home, host, level, effects.acquires, clock)
             if self.hand_over is not None:
-                missed = self.hand_over.read(event.code, block, thread, host, clock, event.place)
+                missed = self.hand_over.read(event.code, block, thread, home, host, clock, event.place)
                 if missed is not None and not self.lost:
                     self.reporter.old_value(event.state, event.pc, (block.block, *thread), missed, host)
         if access.writes:
@@ -210,10 +241,10 @@ class Synchronisation:
             clock = event.clock(thread)
             if effects.releases:
                 clocks.append((level, clock))
-            self.order.write(block, host, level, clocks, access.reads)
+            self.order.write(block, home, host, level, clocks, access.reads)
             if self.hand_over is not None:
                 write = self._write(event, (block.block, *thread), clock, statement, host)
-                self.hand_over.write(block, thread, host, clock, write)
+                self.hand_over.write(block, thread, home, host, clock, write)
 
     @staticmethod
     def _write(event: _Event, who: tuple[int, int, int], clock: Clock, statement: Instruction, host: int) -> Write:

@@ -70,11 +70,11 @@ class WarpOrders:
     def know(self, block: BlockOrder, warp: int, record: Event) -> None:
         """What a warp knew when it noted this."""
         known, one = np.array(record.hosts, np.uint64), np.array(record.before, np.uint64)
-        clock = join(block.common, self._clock(block.block, self.memory.first_epoch, known, one))
+        clock = join(block.common, self.clock_of(block.block, self.memory.first_epoch, known, one))
         block.own.update(dict.fromkeys(((warp, lane) for lane in range(LANES)), clock))
 
     @staticmethod
-    def _clock(number: int, first: int, known: Any, one: Any) -> Clock:
+    def clock_of(number: int, first: int, known: Any, one: Any) -> Clock:
         """A row of a block as a clock; what is older than its first epoch is of other blocks."""
         base = first << EPOCH_SHIFT
         clock: Clock = {}
@@ -92,11 +92,11 @@ class WarpOrders:
             return
         number, first = block.block, self.memory.get(state, Shadow.BASE) >> EPOCH_SHIFT
         for warp, row in enumerate(self._rows(address, _WARP, state.count)):
-            known = join(block.common, self._clock(number, first, row["known"], row["one"]))
+            known = join(block.common, self.clock_of(number, first, row["known"], row["one"]))
             block.own.update(dict.fromkeys(((warp, lane) for lane in range(LANES)), known))
             if row["part_mask"]:
                 passed = self.memory.clock(state, warp, WarpClock.WARP_FLOOR) > int(row["part_floor"])
-                part = join(known, self._clock(number, first, row["part"], row["part_one"]))
+                part = join(known, self.clock_of(number, first, row["part"], row["part_one"]))
                 for lane in set_bits(0xFFFFFFFF if passed else int(row["part_mask"])):
                     block.own[warp, lane] = part
             floor = self.memory.clock(state, warp, WarpClock.WARP_FLOOR)
@@ -123,7 +123,7 @@ class WarpOrders:
             warps = set_bits(int(row["users"]))
             mbarrier.users = {(block.block, (warp, lane)) for warp in warps for lane in range(LANES)}
             for into, name in ((mbarrier.pending, "pending"), (mbarrier.complete, "complete")):
-                publish(into, block, 2, self._clock(number, first, row[name], row[f"{name}_one"]))
+                publish(into, block, 2, self.clock_of(number, first, row[name], row[f"{name}_one"]))
         self._barriers(state, block, address, base)
 
     def _barriers(self, state: BlockState, block: BlockOrder, address: int, base: int) -> None:
@@ -135,6 +135,6 @@ class WarpOrders:
             if int(row["open"]) != base:
                 continue
             place = Block.BARRIERS + number * Barrier.nbytes
-            clock = self._clock(block.block, base >> EPOCH_SHIFT, row["pending"], row["pending_one"])
+            clock = self.clock_of(block.block, base >> EPOCH_SHIFT, row["pending"], row["pending_one"])
             opened = block.open[number] = Rendezvous(clock, state.get(place + Barrier.ARRIVED, "I"))
             block.waits.update(dict.fromkeys(set_bits(state.get(place + Barrier.WAITING, "I")), opened))

@@ -19,7 +19,8 @@ from ..codegen.code import Code, Source
 from ..codegen.translation import translate
 from ..instructions.lowering import Lowering
 from ..machine.address_spaces import AddressSpaces
-from ..runtime.block_state import LaunchState, Tool
+from ..runtime.block_state import BlockState, LaunchState
+from ..runtime.tool import Tool
 
 __all__ = ["Observer", "Probe", "probed"]
 
@@ -55,7 +56,7 @@ def probed(spaces: AddressSpaces, block: Shape3, probe: Probe) -> Code:
     return code
 
 
-class Observer(Tool):
+class Observer(Tool[BlockState]):
     """Observes every launch of its ``with`` block, on the emulator."""
 
     what = "an observer"

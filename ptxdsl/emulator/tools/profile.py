@@ -22,7 +22,8 @@ from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
 from ..machine.layout import Block
 from ..machine.status import Count
-from ..runtime.block_state import NO_TOOL, BlockState, LaunchState, Tool
+from ..runtime.block_state import BlockState, LaunchState
+from ..runtime.tool import NO_TOOL, Tool
 from ..runtime.launch import run
 from .counters import counted_access
 from .observer import Observer, probed
@@ -79,7 +80,7 @@ class _Counting(KernelProfile):
             low.emit(CountExecution(guard.kind), guard, self._row(low))
 
 
-class _Counts(Tool):
+class _Counts(Tool[BlockState]):
     """The counts of one launch: each host thread has its own, until they are added to the kernel's."""
 
     compiled_turns = True  # the states of a cluster stay with the thread that has made them

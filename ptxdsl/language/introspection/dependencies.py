@@ -20,43 +20,34 @@ traced again, and what is loaded of the same text stays loaded.
 from __future__ import annotations
 
 import builtins
-import functools
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from importlib.util import resolve_name
+from itertools import chain
 from operator import attrgetter
-from types import (
-    BuiltinFunctionType, CellType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType,
-    ModuleType,
-)
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from .call_sites import is_user_file
-from .contents import Same, code_key, contents, has_value, is_array
+from .contents import Same, code_key, contents, is_array
 from .name_reads import CELL, GLOBAL, Read, reads_of
 from .observed import Observed
-from .reachable import holds, walk
+from .reachable import walk
 from .user_code import is_user_class, is_user_module, names_of_module
+from .value_kinds import (
+    DESCRIPTORS, FUNCTIONS, NUMBERS, SILENT, Missing, array_facts, bases_of, computes_attributes, content_of, dict_of,
+    is_fixed, keeps_no_data, package_of, parts_of, wrapped_by,
+)
 
 __all__ = ["Dependencies"]
 
-
-class _Missing:
-    """What a place holds that is not there."""
-
-
 _get_dict = attrgetter("__dict__")
 _get_code = attrgetter("__code__", "__defaults__", "__kwdefaults__")
-_NUMBERS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _FACTS = frozenset(("shape", "dtype", "ndim", "size", "itemsize", "strides", "nbytes"))
 """What an array of numpy says of itself beside its data."""
-_FUNCTIONS = (
-    FunctionType, MethodType, staticmethod, classmethod, property, functools.partial, functools.cached_property,
-)
-_CODE = (*_FUNCTIONS, type)
+_CODE = (*FUNCTIONS, type)
 _WRITERS: dict[type, tuple[str, ...]] = {
     list: ("append", "extend", "insert", "clear"), deque: ("append", "appendleft", "extend", "clear"),
     set: ("add", "update", "discard", "clear"), dict: ("update", "clear"),
@@ -110,7 +101,7 @@ class _Search:
     """The search for what can be read, from one function on; ``known`` was found before."""
 
     def __init__(self, root: FunctionType, known: _Search | None = None) -> None:
-        self._package = _package(str(root.__globals__.get("__name__", "")))
+        self._package = package_of(str(root.__globals__.get("__name__", "")))
         self._known = {} if known is None else known._places
         self._places: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._found = Observed()
@@ -135,7 +126,7 @@ class _Search:
     def whole(self, value: Any) -> Hashable:
         """The key of a value of which everything counts."""
         kind = type(value)
-        if kind in _NUMBERS:
+        if kind in NUMBERS:
             return contents(value)
         known = self._first(value)
         if known is not None:
@@ -146,9 +137,9 @@ class _Search:
             return self._class(value)
         if kind is ModuleType:
             return self._module(value)
-        if isinstance(value, _FUNCTIONS):
-            return kind, tuple(map(self.whole, _parts(value)))
-        inner = _wrapped(value)
+        if isinstance(value, FUNCTIONS):
+            return kind, tuple(map(self.whole, parts_of(value)))
+        inner = wrapped_by(value)
         if inner is not None:
             return Same(kind), self.whole(inner)
         return self._object(value)
@@ -183,8 +174,8 @@ class _Search:
         """A library's function, which may hold one of the user's: what `contextmanager` makes of a generator."""
         if function is os.getenv:
             return Same(function), self.whole(os.environ)
-        held = [_content(cell) for cell in function.__closure__ or ()]
-        if not held or _package(str(function.__globals__.get("__name__", ""))) == "ptxdsl":
+        held = [content_of(cell) for cell in function.__closure__ or ()]
+        if not held or package_of(str(function.__globals__.get("__name__", ""))) == "ptxdsl":
             return Same(function)
         return Same(function), *map(self.whole, held)
 
@@ -193,13 +184,13 @@ class _Search:
         if not is_user_class(value):
             return Same(value)
         table = self._table_of(value)
-        self._found.attributes.append((_bases_of, value, _bases_of(value)))
+        self._found.attributes.append((bases_of, value, bases_of(value)))
         self._found.sizes.append((table, len(table)))
         key: list[Hashable] = [Same(value)]
         for name, held in list(table.items()):
-            if name not in _SILENT and not isinstance(held, _DESCRIPTORS):
+            if name not in SILENT and not isinstance(held, DESCRIPTORS):
                 self._place(table, name, held)
-                dunder = name.startswith("__") and not isinstance(held, _FUNCTIONS)
+                dunder = name.startswith("__") and not isinstance(held, FUNCTIONS)
                 key.append((name, None if dunder else self.whole(held)))
         return (*key, *map(self.whole, value.__mro__[1:]), self.whole(type(value)))
 
@@ -218,26 +209,26 @@ class _Search:
     def _enters(self, names: dict[str, Any]) -> bool:
         """Whether a module with these names is the user's, or of the library that the kernel belongs to."""
         name = str(names.get("__name__", ""))
-        if _package(name) == "ptxdsl":
+        if package_of(name) == "ptxdsl":
             return name.startswith("ptxdsl.kernels")
-        return _package(name) == self._package or is_user_module(names)
+        return package_of(name) == self._package or is_user_module(names)
 
     def _object(self, value: Any) -> Hashable:
         """An object with all its data, and with the functions and classes in it."""
         data = self._datum(contents, value)
         held = (each for node in walk([("", value)]) for part in node.parts for each in part.held)
-        return data, *(self.whole(each) for each in held if isinstance(each, _CODE) or _wrapped(each) is not None)
+        return data, *(self.whole(each) for each in held if isinstance(each, _CODE) or wrapped_by(each) is not None)
 
     def _datum(self, read: Callable[[Any], Hashable], value: Any) -> Hashable:
         """Note data that can be changed in place."""
         key = read(value)
-        if not isinstance(key, Same) and not _fixed(value):
+        if not isinstance(key, Same) and not is_fixed(value):
             self._found.data.append((read, value, key))
         return key
 
     def _table_of(self, kind: type) -> Any:
         """The attributes of a class; the same view of them each time."""
-        return self._classes.setdefault(kind, _dict_of(kind))
+        return self._classes.setdefault(kind, dict_of(kind))
 
     def _place(self, table: Any, name: str, value: Any) -> None:
         if id(table) in self._known and name in self._known[id(table)][1]:
@@ -250,8 +241,8 @@ class _Search:
         if read.kind == CELL and read.name not in cells:
             return None  # of a function inside this one
         if read.kind == CELL:
-            value = _content(cells[read.name])
-            if value is not _Missing:
+            value = content_of(cells[read.name])
+            if value is not Missing:
                 self._found.cells.append((cells[read.name], value))
         elif read.kind == GLOBAL:
             value = self._global(read.name, names)
@@ -263,44 +254,44 @@ class _Search:
         name = read.name
         if read.level:
             name = resolve_name("." * read.level + name, str(names.get("__package__") or names.get("__name__", "")))
-        value = sys.modules.get(name, _Missing)
+        value = sys.modules.get(name, Missing)
         self._place(sys.modules, name, value)
         return value
 
     def _global(self, name: str, names: dict[str, Any]) -> Any:
-        value = names.get(name, _Missing)
+        value = names.get(name, Missing)
         self._place(names, name, value)
-        if value is _Missing:
+        if value is Missing:
             provided = names.get("__builtins__", builtins)
             table = names_of_module(provided) if isinstance(provided, ModuleType) else provided
-            value = table.get(name, _Missing)
+            value = table.get(name, Missing)
             self._place(table, name, value)
         return value
 
     def _followed(self, value: Any, attributes: tuple[str, ...], *, used: bool) -> Hashable:
         """The key of what is found by attributes of a value."""
-        if value is _Missing:
-            return _Missing
+        if value is Missing:
+            return Missing
         if not attributes:
             return self.whole(value) if used else None
         name, rest = attributes[0], attributes[1:]
         kind = type(value)
         if kind is ModuleType:
             names = names_of_module(value)
-            if name not in names or _package(str(names.get("__name__"))) == "ptxdsl":
+            if name not in names or package_of(str(names.get("__name__"))) == "ptxdsl":
                 return self.whole(value)
             return self._stepped(names, name, rest, used=used)
         if kind is FunctionType and name in value.__dict__:
             return self._stepped(value.__dict__, name, rest, used=used)
         if name in _WRITERS.get(kind, ()):
             return Same(value)
-        if _wrapped(value) is not None and name in value.__dict__:
+        if wrapped_by(value) is not None and name in value.__dict__:
             return self._stepped(value.__dict__, name, rest, used=used)
         if is_array(value) and name in _FACTS:
-            return self._datum(_facts, value)
+            return self._datum(array_facts, value)
         if isinstance(value, type):
             return self._of_class(value, name, rest, used=used)
-        if is_user_class(kind) and not _computes_attributes(kind):
+        if is_user_class(kind) and not computes_attributes(kind):
             return self._of_object(value, name, rest, used=used)
         return self.whole(value)
 
@@ -309,7 +300,7 @@ class _Search:
         return name, self._followed(table[name], rest, used=used)
 
     def _of_class(self, value: type, name: str, rest: tuple[str, ...], *, used: bool) -> Hashable:
-        plain = type(value) is type or not any(name in _dict_of(base) for base in _bases_of(type(value)))
+        plain = type(value) is type or not any(name in dict_of(base) for base in bases_of(type(value)))
         table = self._lookup(value, name) if plain and is_user_class(value) else None
         if table is None:
             return self.whole(value)
@@ -329,18 +320,18 @@ class _Search:
             return self._stepped(own, name, rest, used=used)
         if table is None or hasattr(type(table[name]), "__get__"):
             return self.whole(value)
-        self._place(own, name, _Missing)
+        self._place(own, name, Missing)
         return self._stepped(table, name, rest, used=used)
 
     def _lookup(self, kind: type, name: str) -> Any:
         """The table of the class in which an attribute is found; those before it are noted not to have it."""
-        self._found.attributes.append((_bases_of, kind, _bases_of(kind)))
+        self._found.attributes.append((bases_of, kind, bases_of(kind)))
         for base in kind.__mro__:
             table = self._table_of(base)
             if name in table:
                 return table
             if is_user_class(base):
-                self._place(table, name, _Missing)
+                self._place(table, name, Missing)
         return None
 
     def holds_no_data(self) -> bool:
@@ -348,88 +339,16 @@ class _Search:
         found = self._found
         functions = (function for function, *_ in found.functions)
         values = (value for _, names in self._places.values() for value in names.values())
-        return not (found.data or found.cells) and all(map(_light, functions)) and all(map(_light, values))
+        return not (found.data or found.cells) and all(map(keeps_no_data, chain(functions, values)))
 
     def observed(self) -> Observed:
         """What was found, to be compared."""
         found = self._found
         for table, names in self._places.values():
-            present = [(name, value) for name, value in names.items() if value is not _Missing]
-            absent = [name for name, value in names.items() if value is _Missing]
+            present = [(name, value) for name, value in names.items() if value is not Missing]
+            absent = [name for name, value in names.items() if value is Missing]
             if present:
                 found.present.append((table, present))
             if absent:
                 found.absent.append((table, absent))
         return found
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-
-_DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
-_SILENT = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__"))
-_bases_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
-_dict_of: Callable[[type], Mapping[str, Any]] = type.__dict__["__dict__"].__get__
-
-
-def _computes_attributes(kind: type) -> bool:
-    return any("__getattribute__" in _dict_of(base) for base in kind.__mro__[:-1])
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it has none yet
-        return _Missing
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]
-
-
-def _wrapped(value: Any) -> Any:
-    """The function inside one of ptxdsl's or of functools'."""
-    if is_user_class(type(value)) or isinstance(value, type):
-        return None
-    try:
-        names = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None
-    return names.get("__wrapped__") if type(names) is dict else None
-
-
-def _fixed(value: Any) -> bool:
-    """Whether nothing of a value can be changed in place."""
-    kind = type(value)
-    if kind in (tuple, frozenset):
-        return all(map(_fixed, value))
-    if kind in _NUMBERS or isinstance(value, Enum):
-        return True
-    return has_value(kind) and not holds(kind) and kind is not memoryview
-
-
-_STATELESS = ("ptxdsl.types", "ptxdsl.language.namespace.")
-
-
-def _light(value: Any) -> bool:
-    """Whether a value keeps no data alive."""
-    if type(value) is FunctionType:
-        defaults = *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()
-        return not (value.__closure__ or value.__dict__) and all(map(_light, defaults))
-    if isinstance(value, (type, ModuleType, BuiltinFunctionType)):
-        return True
-    return _fixed(value) or type(value).__module__.startswith(_STATELESS)
-
-
-def _facts(array: Any) -> Hashable:
-    return array.shape, array.dtype, array.strides
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    """What a function of Python's other kinds is made of."""
-    if isinstance(value, functools.partial):
-        return value.func, value.args, value.keywords
-    if isinstance(value, property):
-        return value.fget, value.fset
-    if isinstance(value, functools.cached_property):
-        return (value.func,)
-    return value.__func__, getattr(value, "__self__", None)

@@ -55,7 +55,7 @@ class Instruction(InstructionName):
         if name.startswith("_"):
             raise AttributeError(name)
         mnemonic = f"{self.mnemonic}.{_spelled(name)}"
-        if not isa.completions(mnemonic):
+        if not isa.begins(mnemonic):
             raise relocated(isa.unknown(mnemonic))
         child = self.__dict__[name] = _instruction(mnemonic)
         return child

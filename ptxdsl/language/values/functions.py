@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ... import ir
@@ -62,11 +64,22 @@ def variable_name(otherwise: str = "reg") -> str:
     trace = current()
     found = target_of_call(frame)
     if found is None:
-        return otherwise
+        return otherwise + trace.suffix
     if len(found.names) > 1:
-        return found.names[trace.count(f"{frame.f_code.co_name}:{frame.f_lineno}") % len(found.names)]
+        return found.names[trace.count(f"{frame.f_code.co_name}:{frame.f_lineno}") % len(found.names)] + trace.suffix
     name = found.names[0]
-    return f"{name}{trace.count(name)}" if found.many else name
+    return (f"{name}{trace.count(name)}" if found.many else name) + trace.suffix
+
+
+@contextmanager
+def parts_named(part: str) -> Iterator[None]:
+    """What a helper makes in here is a part of what its user makes, and is called so: ``pipe_full`` in ``pipe``."""
+    trace = current()
+    before, trace.suffix = trace.suffix, f"{trace.suffix}_{part}"
+    try:
+        yield
+    finally:
+        trace.suffix = before
 
 
 def select(p: Value, a: Any, b: Any) -> Value:

@@ -27,3 +27,7 @@ void group_by(const int *keys, const float *values, float *sums, int *largest, i
         if (v > largest[k]) largest[k] = v;
     }
 }
+
+void matched_sums(const u8 *keys, const int *values, int *sums, int n) {
+    for (int i = 0; i < n; i++) sums[keys[i] & 31] += values[i];
+}

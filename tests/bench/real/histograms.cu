@@ -43,3 +43,13 @@ extern "C" __global__ void group_by(const int *keys, const float *values, float 
     atomicAdd(sums + keys[i], values[i]);
     atomicMax(largest + keys[i], int(values[i] * 1024.0f));
 }
+
+// Sums by key: the lanes of a warp that have one key are found, and one of them adds for all.
+extern "C" __global__ void matched_sums(const unsigned char *keys, const int *values, int *sums, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int key = keys[i] & 31;
+    unsigned same = __match_any_sync(__activemask(), key);
+    int sum = __reduce_add_sync(same, values[i]);
+    if ((threadIdx.x & 31) == __ffs(same) - 1) atomicAdd(sums + key, sum);
+}

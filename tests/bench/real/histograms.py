@@ -40,3 +40,11 @@ def group_by(rng: np.random.Generator, small: bool) -> Case:
     sums, top = np.zeros(groups, np.float32), np.full(groups, -(1 << 31), np.int32)
     expected = {2: np.bincount(keys, values.astype(np.float64), groups), 3: largest}
     return Case(-(-n // 128), 128, [keys, values, sums, top, n], expected, 1e-4)
+
+
+@kernel("matched_sums")
+def matched_sums(rng: np.random.Generator, small: bool) -> Case:
+    n = 1000 if small else 60_000
+    keys, values = rng.integers(0, 256, n, np.uint8), rng.integers(-100, 100, n, np.int32)
+    expected = np.bincount(keys & 31, values, 32)
+    return Case(-(-n // 256), 256, [keys, values, np.zeros(32, np.int32), n], {2: expected})

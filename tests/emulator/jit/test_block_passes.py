@@ -14,6 +14,8 @@ from emulator_harness import kernel
 from llvmlite import ir
 from two_tiers import same
 
+from ptxdsl.emulator.codegen.host import vector_registers
+from ptxdsl.emulator.codegen.segments import LINE
 from ptxdsl.emulator.jit.block_function import emit_block_function
 from ptxdsl.emulator.jit.planning import plan_block_function
 from ptxdsl.emulator.program import Program
@@ -105,6 +107,49 @@ def test_what_a_warp_is_told_of_itself(rng: np.random.Generator) -> None:
         add.u32 %r22, %r22, %r4; setp.lt.u32 %p1, %r22, %r6; @%p1 bra L; ret;"""
     given = arrays(random.Random(int(rng.integers(1 << 30))), 96, 3, "own")
     same(kernel("u64 x, u64 y, u32 n, u32 w", body), 3, 96, **given)
+
+
+TILES = """.shared .align 16 .b8 s[8192]; mov.u32 %r30, s; mad.lo.u32 %r31, %r7, 4, %r30; mov.u32 %r14, 0;
+    mov.u32 %r15, 0; mad.lo.u32 %r16, %r2, %r20, %r1;
+    L: shl.b32 %r17, %r14, 4; add.u32 %r10, %r16, %r17; mul.wide.u32 %rd2, %r10, 4; add.u64 %rd3, %rd2, %rd0;
+    ld.global.u32 %r11, [%rd3]; st.shared.u32 [%r31], %r11; bar.sync 0; ld.shared.u32 %r12, [%r30+8];
+    mad.lo.u32 %r15, %r15, 3, %r12; ld.shared.u32 %r13, [%r31]; add.u32 %r15, %r15, %r13; bar.sync 0;
+    add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, %r21; @%p1 bra L;
+    mul.wide.u32 %rd2, %r7, 4; add.u64 %rd4, %rd2, %rd1; st.global.u32 [%rd4], %r15; ret;"""
+"""Tiles of 16 columns, from left to right: ``n`` elements to a row, ``w`` tiles."""
+
+
+def test_rows_of_tiles_that_lie_in_two_cache_lines(rng: np.random.Generator) -> None:
+    """However far all rows begin behind a line's begin, and where each begins elsewhere."""
+    text, some = kernel("u64 x, u64 y, u32 n, u32 w", START + TILES), random.Random(int(rng.integers(1 << 30)))
+    module = ir.Module()
+    code = Program(parse(text)).code("k", LaunchConfig(1, (16, 8)).block)
+    emit_block_function(module, "k", plan_block_function(code))
+    assert ("vpermi2var" in str(module)) is (vector_registers()[1] == LINE)
+    for pitch in (64, 67):
+        for first in (0, 16, some.randrange(0, LINE, 4)):
+            memory = rng.integers(0, 256, 32 * pitch + 2 * LINE, np.uint8)
+            start = -memory.ctypes.data % LINE + first
+            moved = _placed(memory[start : start + 32 * pitch], first)
+            same(text, 1, (16, 8), x=moved, y=np.zeros(128, np.uint32), n=np.uint32(pitch), w=np.uint32(4))
+
+
+class _Placed(np.ndarray):  # type: ignore[type-arg]
+    """An array whose copies begin as far behind a cache line's begin."""
+
+    first = 0
+
+    def copy(self, order: Any = "C") -> Any:
+        del order
+        return _placed(self, self.first)
+
+
+def _placed(values: Any, first: int) -> _Placed:
+    memory = np.empty(values.size + 2 * LINE, np.uint8)
+    start = -memory.ctypes.data % LINE + first
+    found = memory[start : start + values.size].view(_Placed)
+    found[:], found.first = np.asarray(values), first
+    return found
 
 
 @pytest.mark.parametrize("atomic", [True, False])

@@ -170,6 +170,35 @@ def test_blocks_are_not_left(rng: np.random.Generator) -> None:
         assert not code.exits, threads
 
 
+ENDS = {
+    "guard": "setp.eq.u32 %p0, %r2, 1; @%p0 ret;",
+    "arm": "setp.eq.u32 %p0, %r4, 0; @%p0 bra ON; setp.eq.u32 %p1, %r2, 1; @%p1 bra ON; add.u32 %r1, %r1, 3; ret; ON:",
+    "both arms": "setp.eq.u32 %p0, %r4, 0; @%p0 bra EVEN; setp.eq.u32 %p1, %r2, 1; @%p1 bra LAST;"
+                 "add.u32 %r1, %r1, 3; bra ON; EVEN: mul.lo.u32 %r1, %r1, 5; bra ON; LAST: ret; ON:",
+}
+"""Ends of the threads whose %r2, their number modulo 3, is 1; of "arm" it is %r4, modulo 2, and %r2 not 1."""
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("how", ENDS)
+def test_lanes_that_have_ended_are_gone_behind_the_next_barriers(how: str, again: bool) -> None:
+    """``again``: the barrier before their end is in a loop, whose second turn they do not make."""
+    text = kernel("u64 x, u64 y", f"""
+        ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [y]; mov.u32 %r0, %tid.x; mov.u32 %r5, 0;
+        mad.wide.u32 %rd2, %r0, 4, %rd0; mad.wide.u32 %rd3, %r0, 4, %rd1; ld.global.u32 %r1, [%rd2];
+        rem.u32 %r2, %r1, 3; and.b32 %r4, %r1, 1;
+        AGAIN: bar.sync 0; st.global.u32 [%rd3], %r1; {ENDS[how]} bar.sync 0; add.u32 %r1, %r1, 100;
+        st.global.u32 [%rd3], %r1; add.u32 %r5, %r5, 1; setp.lt.u32 %p5, %r5, {1 + again}; @%p5 bra AGAIN;
+        bar.sync 0; add.u32 %r1, %r1, 1000; st.global.u32 [%rd3], %r1; ret;""")
+    x = np.random.default_rng(3).integers(0, 90, 80, np.uint32)
+    assert not same(text, 1, 80, x=x, y=np.zeros_like(x))
+    y = np.zeros_like(x)
+    Program(parse(text)).run("k", LaunchConfig(1, 80), [argument("x", x), argument("y", y)])
+    gone = (x % 2 == 1) & (x % 3 != 1) if how == "arm" else (x % 3 == 1) & ((x % 2 == 1) | (how == "guard"))
+    assert gone.any() and np.array_equal(y[gone], x[gone])
+    assert (y[~gone] > 1000).all()
+
+
 def test_side_exits_keep_what_lanes_read_that_wait_elsewhere() -> None:
     """%r4 is read behind the branch by the lanes that take it; those that load write it first."""
     text = kernel("u64 x, u64 y, u64 t", """

@@ -114,6 +114,39 @@ def test_the_next_process_neither_parses_nor_lowers(kept: Path, not_lowered: lis
     assert sorted(not_lowered) == ["_lowered", "_read"]
 
 
+@ptx_kernel
+def reversed_rows(x: Ptr[u32], y: Ptr[u32]) -> None:
+    """Rows of 24 threads, which make the warps."""
+    row = ptx.tid.y * 24
+    y[row + ptx.tid.x] = x[row + 23 - ptx.tid.x]
+
+
+@ptx_kernel
+def reversed_computed(x: Ptr[u32], y: Ptr[u32]) -> None:
+    """The same rows, of one index."""
+    row = ptx.tid.x // 24 * 24
+    y[row + ptx.tid.x % 24] = x[row + 23 - ptx.tid.x % 24]
+
+
+@pytest.mark.parametrize(("kernel", "block"), [(reversed_rows, (24, 9)), (reversed_computed, 216)], ids=["y", "x"])
+def test_odd_rows_make_the_warps_in_the_next_process(
+    kernel: Any, block: Any, folder: Path, not_lowered: list[str]
+) -> None:
+    x, shapes = np.arange(24 * 9, dtype=np.uint32), []
+    for turn in range(3):
+        made, y = ptx_kernel(kernel.function), np.zeros_like(x)
+        with use("emulator"):
+            made[1, block](x, y)
+            code = made.compiled({}).program.codes(kernel.function.__name__)[0]
+            shapes.append(code[0])
+            if turn == 2:  # what is asked for of a kernel from disk is made of its text again
+                assert code[2].description.graph.statements
+        assert y.tobytes() == x.reshape(9, 24)[:, ::-1].tobytes()
+        as_new_process()
+    assert not_lowered.count("_lowered") == 2
+    assert [shape.lanes for shape in shapes] == [24, 24, 24]
+
+
 def test_a_fault_is_told_as_before(folder: Path) -> None:
     x, y = np.zeros(128, np.float32), np.zeros(100, np.float32)
     told = []

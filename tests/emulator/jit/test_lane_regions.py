@@ -39,7 +39,7 @@ def module(*bodies: str, call: str = CALL, before: str = "") -> str:
 
 def run(text: str, grid: int, block: int, x: np.ndarray, n: int, second: bool) -> tuple[str, np.ndarray, Code]:
     program, config, out, said = emulator.load(text), LaunchConfig(grid, block), x.copy(), ""
-    code = program.code("k", config.block)
+    code = program.code("k", program.shape_of("k", config))
     if second:
         assert compilation.compile_block_function(code), code.refusal
     try:

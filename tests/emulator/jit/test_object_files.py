@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from llvmlite import binding, ir
 
+from ptxdsl.emulator.codegen import host as hosts
 from ptxdsl.emulator.codegen import library as libraries
 from ptxdsl.emulator.codegen.compiler import initialize
 from ptxdsl.emulator.codegen.host import Host, described, machine
@@ -115,6 +119,44 @@ def test_llvm_is_not_asked_of_a_host_that_was_seen(tmp_path: Path) -> None:
     assert len(asked) == 1
     assert fingerprint(tmp_path, Host("another processor", told)) == fingerprint(tmp_path, Host("", told)) == first
     assert fingerprint(tmp_path, Host("a third", lambda: "LLVM on another")) != first
+
+
+def test_a_folder_is_named_without_llvm_by_all_that_llvm_would_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By no more than that: another installation of the same LLVM on such a CPU has the same name."""
+    def named(file: str, size: int, processor: str, version: str = "0.50.0") -> tuple[str, str]:
+        monkeypatch.setattr(hosts, "_seen", lambda: (file, size, processor))
+        monkeypatch.setattr(hosts, "_version", lambda: version)
+        found = hosts.this_host()
+        return found.seen, found.told()
+
+    monkeypatch.setattr(hosts, "described", lambda: ("LLVM", "CPU", "features"))
+    one, there = named("a/lib", 1, "flags: avx"), named("b/lib", 1, "flags: avx")
+    assert one[0] != there[0] and one[1] == there[1]
+    others = [named("a/lib", 2, "flags: avx"), named("a/lib", 1, "flags:"), named("a/lib", 1, "flags: avx", "0.51.0")]
+    assert len({one[1], *(told for _, told in others)}) == 4
+    monkeypatch.setattr(hosts, "_seen", lambda: None)
+    assert (hosts.this_host().seen, hosts.this_host().told()) == ("", "LLVM CPU features")
+
+
+LOADS = """
+import sys, threading
+from ptxdsl.emulator.codegen.library import library
+library()
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join()
+print("llvmlite.binding" in sys.modules)
+from ptxdsl.emulator.instructions.control import Exit
+from ptxdsl.emulator.instructions.operand_classes import ABSENT
+assert library().need([Exit(ABSENT, False)])
+"""
+
+
+def test_llvm_is_loaded_beside_where_nothing_is_on_disk(tmp_path: Path) -> None:
+    environment = {**os.environ, "PTXDSL_CACHE_DIR": str(tmp_path)}
+    for nothing_there in (True, False):
+        out = subprocess.run([sys.executable, "-c", LOADS], env=environment, capture_output=True, text=True, check=True)
+        assert out.stdout == f"{nothing_there}\n"
 
 
 @pytest.mark.parametrize("by", ["this", "LLVM"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,55 @@ def test_process_ends_while_a_kernel_is_compiled() -> None:
     }
     ended = {way: (process.communicate(timeout=60)[1], process.returncode) for way, process in started.items()}
     assert ended == dict.fromkeys(ways, ("", 7))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="C's on_exit")
+def test_who_asks_for_protection_waits_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work, compiling, go = AtWork(), threading.Event(), threading.Event()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(on_exit=lambda *_: 0))
+
+    def compiled(build: Any, name: str) -> int:
+        at_work.protect(compiled)
+        compiling.set()
+        assert go.wait(10)
+        return 1
+
+    def fails(build: Any, name: str) -> int:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        at_work.protect(fails)
+    threading.Thread(target=at_work.protect, args=(compiled,), daemon=True).start()
+    assert compiling.wait(10)
+    found: list[bool] = []
+    other = threading.Thread(target=lambda: (at_work.protect(fails), found.append(at_work.protected)), daemon=True)
+    other.start()
+    other.join(0.05)
+    assert other.is_alive()
+    go.set()
+    other.join(10)
+    assert found == [True]
+
+
+def test_a_thread_at_work_enters_again_while_another_waits_for_it() -> None:
+    at_work, began, go = AtWork(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with at_work:
+            began.set()
+            assert go.wait(10)
+            with at_work:
+                pass
+
+    threading.Thread(target=work, daemon=True).start()
+    assert began.wait(10)
+    closing = threading.Thread(target=at_work.close, daemon=True)
+    closing.start()
+    while not at_work.closing:
+        time.sleep(0.001)
+    go.set()
+    closing.join(10)
+    assert not closing.is_alive()
 
 
 def test_close_waits_for_those_at_work_and_lets_no_other_in() -> None:

@@ -30,7 +30,8 @@ def tiers(text: str, block: Any) -> list[Program]:
     found = []
     for level in range(3):
         program = Program(parse(text))
-        code = program.code(program.module.functions[-1].name, LaunchConfig(1, block).block)
+        entry = program.module.functions[-1].name
+        code = program.code(entry, program.shape_of(entry, LaunchConfig(1, block)))
         if level:
             assert compile_block_function(code) and code.block_function, "no block function"
         if level == 2:

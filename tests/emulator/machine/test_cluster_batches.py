@@ -110,7 +110,7 @@ def test_each_cluster_reaches_its_own_blocks_until_they_end(batches: tuple[bool,
     out = np.zeros(60, np.uint32)
     with pytest.raises(MemoryFault) as raised:
         run(kernel("u64 out", text), 60, 1, (2, 1, 1), batches[0], out=out)
-    assert raised.value.message == "load from shared address 0x400 of block 1 of the cluster, which has ended"
+    assert raised.value.message == "load from cell[0] of block 1 of the cluster, which has ended"
     assert raised.value.block == (34, 0, 0)
     assert (out[:36:2] == np.arange(0, 36, 2) + 1).all()
 
@@ -124,3 +124,45 @@ def test_a_deadlock_in_the_middle(batches: tuple[bool, list[int]]) -> None:
         run(kernel("", text), 30, 32, (3, 1, 1), False)
     assert raised.value.block == (13, 0, 0)
     assert "barrier 3 (1 of 2 warps have arrived)" in raised.value.message
+
+
+WRAPS = LINEAR + """
+    .shared .align 4 .b32 cell; ld.param.u32 %r1, [further]; mov.u32 %r2, %tid.x; mov.u32 %r3, cell;
+    mad.lo.u32 %r4, %r2, 4, %r3; add.u32 %r5, %r4, %r1; mul.wide.u32 %rd5, %r5, 3; st.shared.u32 [cell], %r50;
+    barrier.cluster.arrive; barrier.cluster.wait; mov.u32 %r6, %cluster_ctarank; xor.b32 %r6, %r6, 1;
+    mapa.shared::cluster.u32 %r7, cell, %r6; ld.shared::cluster.u32 %r8, [%r7]; barrier.cluster.arrive;
+    cvt.u64.u32 %rd2, %r8; shl.b64 %rd2, %rd2, 48; or.b64 %rd1, %rd5, %rd2; barrier.cluster.wait;
+    ld.param.u64 %rd0, [out]; mad.lo.u32 %r9, %r50, 32, %r2; mad.wide.u32 %rd0, %r9, 8, %rd0;
+    st.global.u64 [%rd0], %rd1; ret;
+"""
+"""Three times an address of shared memory and a number, in all bits, beside the number of the next block."""
+
+
+@pytest.mark.parametrize("rank", [0, 2, 3])
+@pytest.mark.parametrize("second", [False, True])
+def test_a_register_wraps_in_a_later_launch(monkeypatch: pytest.MonkeyPatch, rank: int, second: bool) -> None:
+    """What does not change from block to block is computed anew where states serve again, by each of a cluster."""
+    kept: list[bool] = []
+    take_up = Clusters.take_up
+
+    def noted(self: Clusters, pool: clusters.ClusterPool, worker: int) -> bool:
+        kept.append(take_up(self, pool, worker))
+        return kept[-1]
+
+    monkeypatch.setattr(Clusters, "take_up", noted)
+    program = emulator.load(kernel("u64 out, u32 further", f"{WRAPS} // {rank} {second}"))
+    config = LaunchConfig(12, 32, cluster=(4, 1, 1))
+    code = program.code("k", config.block, cluster=(4, 1, 1))
+    assert not second or compile_block_function(code), code.refusal
+    launches, out = program.launcher("k", config), np.zeros((12, 32), np.uint64)
+    beside = (np.arange(12, dtype=np.uint64) ^ 1)[:, None] << np.uint64(48)
+    with override(emulator_threads=1):
+        launches([argument("out", out), argument("further", np.uint32(0))])
+        first = out[:, :1] % (1 << 48) // 3
+        assert len(np.unique(first)) == 4
+        for further in (0, (1 << 32) - int(first[rank, 0]) - 16, 5, 77):
+            assert code.outdated is (further in (5, 77))
+            launches([argument("out", out), argument("further", np.uint32(further))])
+            sums = (first + 4 * np.arange(32, dtype=np.uint64) + further) % (1 << 32)
+            assert (out == (sums * 3 | beside)).all()
+    assert kept[:2] == [True, True]

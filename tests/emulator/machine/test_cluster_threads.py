@@ -177,6 +177,26 @@ def test_an_error_of_the_emulator_is_raised(threads: list[int], monkeypatch: pyt
     assert threads
 
 
+def test_a_thread_that_begins_when_the_launch_is_over_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was started before a cluster failed: then others have the memory of the launch."""
+    started: list[Any] = []
+    monkeypatch.setattr(clusters.host_threads, "start", started.append)
+    monkeypatch.setattr(clusters, "FAST", 0.0)
+    monkeypatch.setattr(clusters, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 0.0)
+    text = kernel("u64 out", LINEAR + """
+        ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r55, 4, %rd0; setp.eq.u32 %p1, %r55, 3;
+        barrier.cluster.arrive; barrier.cluster.wait; @%p1 trap; st.global.u32 [%rd0], 2; ret;
+    """)
+    out = np.zeros(16, np.uint32)
+    with override(emulator_threads=2), pytest.raises(TrapError):
+        run(text, 16, 1, 2, out=out)
+    assert len(started) == 1
+    started[0]()
+    assert (out[:2] == 2).all()
+    assert not out[4:].any()
+
+
 def test_a_profile_counts_what_one_thread_counts(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled code goes from block to block as Python does, which is taken for right here."""
     text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=next(iter(FETCHES.values()))))

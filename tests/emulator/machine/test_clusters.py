@@ -301,10 +301,8 @@ def test_the_memory_of_a_block_that_has_ended() -> None:
         mapa.shared::cluster.u32 %r2, cell, 1; barrier.cluster.arrive; barrier.cluster.wait; @%p1 exit;
         ld.shared::cluster.u32 %r3, [%r2+4];
     """, MemoryFault)
-    assert error.message == "load from shared address 0x404 of block 1 of the cluster, which has ended"
-    assert error.hint == (
-        "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`"
-    )
+    assert error.message == "load from cell[1] of block 1 of the cluster, which has ended"
+    assert error.hint == "synchronise the blocks before they end: `ptxdsl.cluster.sync()`"
 
 
 def test_arriving_twice_and_waiting_without_an_arrival() -> None:
@@ -333,8 +331,9 @@ def test_a_block_that_never_arrives() -> None:
     """, DeadlockError)
     assert error.message == (
         "deadlock: all warps of the block wait at barriers that nobody completes\n"
-        "  warp 0 waits at barrier 3 (1 of 2 warps have arrived): bar.sync 3, 64 at PTX line 15\n"
-        "  block (0, 0, 0), warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
+        "  block (1, 0, 0) of rank 1, warp 0 waits at barrier 3 (1 of 2 warps have arrived): "
+        "bar.sync 3, 64 at PTX line 15\n"
+        "  block (0, 0, 0) of rank 0, warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
         "barrier.cluster.wait at PTX line 14"
     )
     assert error.block == (1, 0, 0)
@@ -351,9 +350,9 @@ def test_a_wait_for_a_block_that_waits_for_an_mbarrier(seed: int | None) -> None
     """, DeadlockError, seed=seed)
     assert error.message == (
         "deadlock: all warps wait, some at mbarriers that nobody completes\n"
-        "  warp 0 waits for the phase of parity 0 of bar[0], which lacks 32 of 32 arrivals: "
+        "  block (1, 0, 0) of rank 1, warp 0 waits for the phase of parity 0 of bar[0], which lacks 32 of 32 arrivals: "
         "mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0 at PTX line 16\n"
-        "  block (0, 0, 0), warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
+        "  block (0, 0, 0) of rank 0, warp 0 waits at the barrier of the cluster (32 of 64 threads have arrived): "
         "barrier.cluster.wait at PTX line 14"
     )
     assert error.block == (1, 0, 0)

@@ -235,6 +235,36 @@ def test_generic_addresses_reach_shared_local_and_global_memory() -> None:
     np.testing.assert_array_equal(out, np.concatenate([x + 100, x + 1000, np.ones(32, np.uint32)]))
 
 
+@pytest.mark.parametrize("element", ["u8", "u16", "u32", "u64"])
+@pytest.mark.parametrize("own", [0, 0xFFFFFFFF, 0x0F5A3371])
+def test_pointers_that_are_read_from_memory_lead_some_lanes_to_their_own_memory(own: int, element: str) -> None:
+    rng, size = np.random.default_rng(), int(element[1:]) // 8
+    x = rng.integers(0, 1 << 8 * size, 64, f"u{size}")
+    out = np.zeros(64, x.dtype)
+    word = {1: "%h", 2: "%h", 4: "%r", 8: "%rd"}[size]
+    body = f".local .align 8 .b8 mine[40]; .shared .align 8 .b64 kept[64]; {THREAD}" + f"""
+        ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r2, {size}; add.u64 %rd3, %rd0, %rd2;
+        and.b32 %r3, %r2, 31; shr.b32 %r3, {own}, %r3; and.b32 %r3, %r3, 1; setp.eq.u32 %p0, %r3, 1;
+        mov.u64 %rd4, mine; cvta.local.u64 %rd4, %rd4; and.b32 %r4, %r2, 3; mul.wide.u32 %rd5, %r4, {size};
+        add.u64 %rd4, %rd4, %rd5; mov.u64 %rd6, kept; mul.wide.u32 %rd7, %r2, 8; add.u64 %rd6, %rd6, %rd7;
+        selp.b64 %rd8, %rd4, %rd3, %p0; st.shared.u64 [%rd6], %rd8; ld.shared.u64 %rd9, [%rd6];
+        ld.global.{element} {word}20, [%rd3]; @%p0 st.{element} [%rd9], {word}20;
+        ld.{element} {word}21, [%rd9]; add.u64 %rd3, %rd1, %rd2; st.global.{element} [%rd3], {word}21; ret;
+    """
+    launch(kernel("u64 x, u64 out", body), 1, 64, x=x, out=out)
+    assert np.array_equal(out, x)
+
+
+def test_a_pointer_read_from_memory_that_leads_past_the_own_memory_is_told() -> None:
+    body = f".local .align 8 .b8 mine[16]; .shared .align 8 .b64 kept[32]; {THREAD}" + """
+        mov.u64 %rd4, mine; cvta.local.u64 %rd4, %rd4; setp.eq.u32 %p0, %r2, 9; @%p0 add.u64 %rd4, %rd4, 16;
+        mov.u64 %rd6, kept; mul.wide.u32 %rd7, %r2, 8; add.u64 %rd6, %rd6, %rd7; st.shared.u64 [%rd6], %rd4;
+        ld.shared.u64 %rd9, [%rd6]; st.u32 [%rd9], %r2; ret;
+    """
+    with pytest.raises(EmulationError, match=r"thread \(9, 0, 0\)"):
+        launch(kernel("", body), 1, 32)
+
+
 def test_module_variables_keep_their_values() -> None:
     out = np.zeros(4, np.uint32)
     text = kernel("u64 out", """
@@ -665,3 +695,38 @@ def test_branch_by_an_index_beyond_the_list() -> None:
     launch(text, 1, 32, n=np.uint32(1))
     with pytest.raises(EmulationError, match="the index of `brx.idx` is beyond its list of labels"):
         launch(text, 1, 32, n=np.uint32(2))
+
+
+REDUCTIONS = {
+    "add.u32": np.add, "and.b32": np.bitwise_and, "or.b32": np.bitwise_or, "xor.b32": np.bitwise_xor,
+    "min.u32": np.minimum, "max.u32": np.maximum, "min.s32": np.minimum, "max.s32": np.maximum, "add.s32": np.add,
+}
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("operation", sorted(REDUCTIONS))
+@pytest.mark.parametrize("second_tier", [False, True])
+def test_groups_of_equal_keys_are_reduced_and_shuffled_by_themselves(
+    operation: str, few: bool, second_tier: bool
+) -> None:
+    n, rng = 90, np.random.default_rng()
+    keys = rng.integers(0, 4 if few else 40, 96, np.uint32)
+    x = rng.integers(0, 1 << 32, 96, np.uint32)
+    out, first = np.zeros(96, np.uint32), np.zeros(96, np.uint32)
+    body = THREAD + pointer("%rd0", "keys") + pointer("%rd1", "x") + pointer("%rd2", "out") + pointer("%rd3", "first")
+    body += f"""ld.param.u32 %r3, [n]; setp.ge.u32 %p0, %r2, %r3; @%p0 bra END;
+        ld.global.u32 %r4, [%rd0]; ld.global.u32 %r5, [%rd1]; activemask.b32 %r6;
+        match.any.sync.b32 %r7, %r4, %r6; redux.sync.{operation} %r8, %r5, %r7; st.global.u32 [%rd2], %r8;
+        brev.b32 %r9, %r7; clz.b32 %r10, %r9; shfl.sync.idx.b32 %r11, %r5, %r10, 31, %r6;
+        st.global.u32 [%rd3], %r11; END: ret;"""
+    text = kernel("u64 keys, u64 x, u64 out, u64 first, u32 n", body)
+    launch(text, 1, 96, second_tier=second_tier, keys=keys, x=x, out=out, first=first, n=np.uint32(n))
+    typed = x.view(np.int32) if operation.endswith("s32") else x
+    expected, leaders = np.zeros(96, np.uint32), np.zeros(96, np.uint32)
+    for thread in range(n):
+        warp = np.arange(thread // 32 * 32, min(n, thread // 32 * 32 + 32))
+        mine = warp[keys[warp] == keys[thread]]
+        expected[thread] = REDUCTIONS[operation].reduce(typed[mine], dtype=typed.dtype).astype(np.uint32)
+        leaders[thread] = x[mine[0]]
+    assert np.array_equal(out, expected)
+    assert np.array_equal(first, leaders)

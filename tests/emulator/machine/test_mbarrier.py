@@ -221,3 +221,21 @@ def test_advice_where_some_have_arrived_and_others_wait_for_them() -> None:
     with pytest.raises(DeadlockError, match="lacks 1 of 2 arrivals") as caught:
         launch(kernel("", body), 1, 64)
     assert caught.value.hint == "count who arrives in a phase, how often, and which bytes come"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("lanes", [0xFFFFFFFF, 0x00F30421])
+def test_arrivals_of_a_warp_have_the_tokens_of_one_after_the_other(count: int, lanes: int) -> None:
+    text = kernel("u64 out", f"""
+        .shared .align 8 .b64 bar; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0;
+        @!%p0 mbarrier.init.shared.b64 [bar], 100; bar.sync 0;
+        shr.b32 %r1, {lanes}, %r0; and.b32 %r1, %r1, 1; setp.eq.u32 %p1, %r1, 1; mov.u64 %rd2, 0; mov.u32 %r2, 7;
+        @%p1 mbarrier.arrive.shared.b64 %rd2, [bar], {count};
+        @%p1 mbarrier.pending_count.b64 %r2, %rd2;
+        ld.param.u64 %rd0, [out]; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd0, %rd0, %rd1; st.global.u32 [%rd0], %r2; ret;
+    """)
+    out = np.zeros(32, np.uint32)
+    launch(text, 1, 32, out=out)
+    taken = [lane for lane in range(32) if lanes >> lane & 1]
+    expected = [100 - count * taken.index(lane) if lane in taken else 7 for lane in range(32)]
+    assert out.tolist() == expected

@@ -115,17 +115,18 @@ MISTAKES = {
         MEET + "@%p6 bra E; mov.b16 %h9, 3;" + EXPECT.format(512)
         + LOAD.replace(TX, TX + ".multicast::cluster").replace("[%r11];", "[%r11], %h9;") + WAIT.format(0, 0)
         + "bra F; E: " + EXPECT.format(512) + WAIT.format(1, 0) + "F: " + MEET,
-        "bulk copy of 512 bytes to shared address 0x400 of block 1 of the cluster, which has ended",
-        "synchronise the blocks before they end: `ptx.barrier.cluster.arrive()`, `ptx.barrier.cluster.wait()`",
+        "bulk copy of 512 bytes to tile[0] of block 1 of the cluster, which has ended",
+        "synchronise the blocks before they end: `ptxdsl.cluster.sync()`",
         ptxdsl.MemoryFault, cluster=2,
     ),
     "another block waits for the cluster": Mistake(
         "@%p6 bra E;" + WAIT.format(0, 0) + "E: " + MEET,
         "@%p6 bra E; @%p0 mbarrier.arrive.shared.b64 _, [bar];" + WAIT.format(0, 0)
         + "E: " + MEET,
-        SOME + FIRST + "lacks 1 of 1 arrivals: " + POLL.format(0, 22)
-        + "\n  block (1, 0, 0), warps 0-1 wait at the barrier of the cluster (64 of 128 threads have arrived): "
-        "barrier.cluster.wait at PTX line 24", COUNT, cluster=2,
+        SOME + FIRST.replace("  warps", "  block (0, 0, 0) of rank 0, warps") + "lacks 1 of 1 arrivals: "
+        + POLL.format(0, 22)
+        + "\n  block (1, 0, 0) of rank 1, warps 0-1 wait at the barrier of the cluster (64 of 128 threads have "
+        "arrived): barrier.cluster.wait at PTX line 24", COUNT, cluster=2,
     ),
 }
 

@@ -10,8 +10,8 @@ import pytest
 from emulator_harness import HEADER, launch
 
 from ptxdsl.emulator.rewrite.pipeline import rewrite
-from ptxdsl.emulator.analysis.call_stack import STACK_POINTER
-from ptxdsl.ir import Address, Register
+from ptxdsl.emulator.analysis.call_stack import FRAME, STACK_ALIGN, STACK_POINTER
+from ptxdsl.ir import Address, Immediate, Register
 from ptxdsl.text import parse
 
 Step = tuple[str, int, int]
@@ -119,3 +119,20 @@ def test_what_is_not_needed_is_not_pushed() -> None:
     alone = accesses_of_the_stack([("call", 0, 0), ("back", 0, 0), ("result", 0, 0)])
     later = accesses_of_the_stack([("call", 0, 0), ("own", 0, 0), ("result", 0, 0)])
     assert later > alone
+
+
+def test_the_stack_pointer_and_frames_stay_aligned() -> None:
+    module = parse(HEADER + """.visible .entry k(.param .u64 x) { .reg .b32 %r<4>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd0, [x]; mov.u32 %r0, %tid.x; call (%r1), f, (%r0, %rd0); st.global.u32 [%rd0], %r1; ret; }
+    .func (.reg .u32 out) f(.reg .u32 a, .reg .u64 x) { .reg .b32 %r<4>; .reg .pred %p; .local .align 4 .b8 own[12];
+        st.local.u32 [own+4], a; sub.u32 %r0, a, 1; setp.gt.u32 %p, a, 9; mov.u32 out, 3; @%p bra END;
+        call (%r1), f, (%r0, x); ld.local.u32 %r2, [own+4]; add.u32 out, %r1, %r2; END: ret; }
+    """.replace(".visible", ".func (.reg .u32 out) f(.reg .u32 a, .reg .u64 x);\n.visible", 1))
+    moves = [
+        s for s in rewrite(module, module.function("k"), None).instructions()
+        if s.form.mnemonic in ("add.u64", "sub.u64") and isinstance(s.operands[0], Register)
+        and (s.operands[0].name == STACK_POINTER or s.operands[0].name.startswith(FRAME))
+    ]
+    sizes = [s.operands[2].value for s in moves if isinstance(s.operands[2], Immediate)]
+    assert len(sizes) >= 5
+    assert not any(size % STACK_ALIGN for size in sizes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ptxdsl import Ptr, ptx, ptx_kernel, shared, u32, use, when
+from ptxdsl import Ptr, loop, ptx, ptx_kernel, shared, u32, use, when
 from ptxdsl.emulator.sanitizer import proofs
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
@@ -71,9 +71,21 @@ def written_late(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
     y[i] = s[63 - t]
 
 
+@ptx_kernel
+def as_many_turns(x: Ptr[u32], y: Ptr[u32], n: u32, *, k: int) -> None:
+    """As many turns as the number of the block, with barriers in each, but n at most."""
+    s, t = shared(u32, 72), ptx.tid.x
+    with loop(ptx.min.u32(ptx.ctaid.x + 1, n)) as i:
+        s[t] = x[i]
+        ptx.bar.sync(0)
+        y[ptx.ctaid.x * 64 + t] = s[63 - t + k]
+        ptx.bar.sync(0)
+
+
 CASES: list[tuple[Any, dict[str, Any], int, int]] = [
     (squares, {"grid": 5, "n": 35}, 1, 8), (edges, {"grid": (4, 4), "block": (8, 8), "n": 27}, 1, 1),
     (first_block, {"grid": 4}, 1, 1), (written_late, {"grid": 6, "n": 200}, 1, 1),
+    (as_many_turns, {"grid": 8, "n": 7}, 1, 1),
 ]
 
 

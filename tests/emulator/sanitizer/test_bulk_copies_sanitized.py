@@ -11,7 +11,9 @@ from bulk_copy_kernels import (
 )
 
 import ptxdsl
-from ptxdsl.errors import EmulationError, RaceError, UninitializedError
+from ptxdsl.errors import EmulationError, MemoryFault, RaceError, UninitializedError
+from ptxdsl.emulator.sanitizer.overruns import Overruns
+from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 BOTH = frozenset(("race", "init"))
 IN_ORDER = "bar.sync 0;\n"
@@ -137,7 +139,7 @@ def test_what_another_block_sends(waits: bool) -> None:
         run(module(body), 2, 32, 2, x=x, out=out, n=np.uint32(256), sanitize=BOTH)
         np.testing.assert_array_equal(out, x)
         return
-    with pytest.raises(UninitializedError, match=r"load from inbox\[0\], whose copy by thread \(0, 0, 0\) is not"):
+    with pytest.raises(UninitializedError, match=r"inbox\[0\], whose copy by .* of block \(0, 0, 0\) is not"):
         run(module(body), 2, 32, 2, x=x, out=out, n=np.uint32(256), sanitize=BOTH)
 
 
@@ -188,11 +190,17 @@ def test_a_destination_that_is_read_before_it_is_written(wait: str, good: bool) 
 
 
 def test_copies_that_a_block_ends_with() -> None:
-    """They are no business of the next block, nor of the next launch."""
+    """That is told once; they are no business of the next block, nor of the next launch."""
     body = "mov.u32 %r30, %ctaid.x; mul.wide.u32 %rd5, %r30, 256; add.u64 %rd1, %rd1, %rd5;" + WRITE + SYNC + HALVES
     out = np.zeros((5, 64), np.uint32)
     for _ in range(2):
-        run(module(body), 5, 64, x=np.zeros(1), out=out, n=np.uint32(0), sanitize=BOTH)
+        with collect() as found:
+            run(module(body), 5, 64, x=np.zeros(1), out=out, n=np.uint32(0), sanitize=BOTH)
+        assert [finding.message for finding in found] == [
+            ("the block may end before the bulk copy by thread (0, 0, 0) has read tile[128]: the thread ends without a "
+            "wait for its group")
+        ]
+        run(module(f"{body}\n{STORED}"), 5, 64, x=np.zeros(1), out=out, n=np.uint32(0), sanitize=BOTH)
     np.testing.assert_array_equal(out, np.tile(np.arange(64), (5, 1)))
 
 
@@ -203,6 +211,7 @@ def test_multicast_under_the_sanitizer(waits: bool) -> None:
     body = f"""
         mov.u32 %r30, %cluster_ctarank; mov.b16 %h9, 15; mad.wide.u32 %rd1, %r30, %r12, %rd1;
         setp.eq.u32 %p6, %r30, 1; and.pred %p6, %p6, %p0;
+        @%p0 fence.mbarrier_init.release.cluster;
         {BARRIER} @%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %r12; {BARRIER}
         @%p6 {FETCH}.multicast::cluster [tile], [%rd0], %r12, [bar], %h9;
         {WAIT if waits else BARRIER} {COPY_OUT} {BARRIER}
@@ -231,6 +240,26 @@ def test_the_next_launch_knows_nothing_of_copies_that_were_not_waited_for() -> N
     """Its shared memory is unwritten, whatever the words that it gets had been used for."""
     given = {"x": random_bytes(256), "out": np.zeros(256, np.uint8), "n": np.uint32(256)}
     for _ in range(8):
-        run(module(WRITE + SYNC + HALVES), 1, 64, **given, sanitize=BOTH)
+        with collect():
+            run(module(WRITE + SYNC + HALVES), 1, 64, **given, sanitize=BOTH)
         with pytest.raises(UninitializedError, match=r"own\[\d+\], which nobody has written"):
             ptxdsl.load(PLAIN)["k"].configure(1, 64, sanitize=("init",), backend="emulator")(np.zeros(64, np.uint32))
+
+
+@pytest.mark.parametrize("cluster", [None, 1])
+def test_a_copy_out_of_bounds_ends_the_launch_at_once(cluster: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot go nowhere, so there is nothing to go on with; it is told once."""
+    asked: list[bool] = []
+    passes = Overruns.passes
+    monkeypatch.setattr(Overruns, "passes", lambda self, state: asked.append(passes(self, state)) or asked[-1])
+    x, out = random_bytes(1024), np.zeros(512, np.uint8)
+    given: dict[str, Any] = {"x": x, "out": out, "n": np.uint32(1024), "sanitize": BOTH}
+    text = module(f"{FETCH_ALL}{WAIT}@%p0 {STORES}\n{STORED}")
+    with pytest.raises(MemoryFault, match="bulk copy") as raised:
+        run(text, 1, 32, cluster, **given)
+    assert raised.value.__cause__ is None
+    assert len(asked) < 5
+    with collect() as found:
+        run(text, 1, 32, cluster, **given)
+    assert [each.kind for each in found] == ["memory"]
+    assert not out.any()

@@ -94,7 +94,7 @@ def test_a_cluster_that_does_not_meet() -> None:
     with pytest.raises((RaceError, UninitializedError), match=r"cell\[\d+\]"):
         run(kernel("u64 out", text.replace(arrival, "")), 2, 64, 2, out=np.zeros((2, 64), np.uint32))
     text = text.replace("arrive.release", "arrive.relaxed")
-    with pytest.raises(RaceError, match=r"cell\[\d+\] in shared memory"):
+    with pytest.raises(RaceError, match=r"cell\[\d+\] of block [01] of the cluster in shared memory"):
         run(kernel("u64 out", text), 2, 64, 2, out=np.zeros((2, 64), np.uint32))
 
 

@@ -49,3 +49,21 @@ def test_wrong_programs(program: Program) -> None:
     named = {first.access.ptx_line, *([first.earlier.ptx_line] if first.earlier else [])}
     assert named == lines, str(first)
     assert first.hint
+
+
+_MESSAGES = {
+    "load, ends: nobody waits":
+        "the block ends before the bulk copy by thread (0, 0, 0) is known to be complete: "
+        "nobody has waited for its phase of bar[0]",
+    "mbarrier: made again before a wait":
+        "bar[0] is made again or invalid while the bulk copy by thread (0, 0, 0) that it counts is not known to be "
+        "complete",
+    "mbarrier: made again, bytes lack": "bar[1] is made again or invalid while its phase still waits for 64 bytes",
+    "answers: nobody uses it": "load from tile[0], whose copy by thread (0, 0, 0) is not known to be complete",
+}
+
+
+@pytest.mark.parametrize(("name", "message"), _MESSAGES.items())
+def test_messages(name: str, message: str) -> None:
+    program = next(each for each in PROGRAMS if each.name == name)
+    assert findings(program.text)[0].message == message

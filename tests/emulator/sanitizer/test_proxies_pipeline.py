@@ -75,7 +75,7 @@ _TWICE = "bulk copy by thread .* and bulk copy by"
     (_with("wgmma.fence", "wgmma.*", "", None), "wgmma by warp 0 with no `wgmma.fence` before it"),
     (_with("wgmma.fence", "wgmma.*", "", 0), "wgmma by warp 0 with no `wgmma.fence` before it"),
     (_with("try_wait.*, .mine", "mbarrier.*(%p[0-9]+),.*", r"setp.eq.u32 \1, 0, 0;"), _READ_EARLY),
-    (_with("try_wait.*, .mine", r"\[pipe\]", "[pipe+8]"), _READ_EARLY),
+    (_with("try_wait.*, .mine", r"\[pipe_full\]", "[pipe_full+8]"), _READ_EARLY),
     (_with("expect_tx", str(STAGE), str(128 * 64 * 2)), _READ_EARLY),
     (_with("cp.async.bulk", r"dynamic_shared\+49152", "dynamic_shared", 1), _TWICE),
     (_with("cp.async.bulk", r"dynamic_shared\+16384", "dynamic_shared", 2), _TWICE),

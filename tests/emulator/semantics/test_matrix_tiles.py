@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from matrix_harness import FLOATS, LANES, drawn, packed, sparse
 
-from ptxdsl.emulator.codegen import matrix_tiles
+from ptxdsl.emulator.codegen.tensor_cores import matrix_tiles
 from ptxdsl.emulator.codegen.library import library
-from ptxdsl.emulator.instructions.matrix_tiles import (
+from ptxdsl.emulator.instructions.tensor_cores.matrix_tiles import (
     GROUP, ScaledSum, SparseLines, TilePanel, TileProduct, elements_of, held_by_lanes, held_in_rows,
 )
 

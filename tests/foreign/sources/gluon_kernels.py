@@ -386,6 +386,36 @@ def scattered(x: Any, index: Any, out: Any, ROWS: gl.constexpr, WIDTH: gl.conste
     tma.store_wait(0)
 
 
+@gluon.jit
+def convolved(x: Any, w: Any, out: Any, H: Any, W: Any, STEP: gl.constexpr, PIXELS: gl.constexpr,
+              CHANNELS: gl.constexpr, FILTERS: gl.constexpr) -> None:
+    """3 x 3 filters over images (N, H, W, C) as a product of pixels (im2col) and filters, which lie tap by tap."""
+    left = gl.allocate_shared_memory(x.dtype, [2, PIXELS, CHANNELS], x.layout)
+    right = gl.allocate_shared_memory(w.dtype, [2, CHANNELS, FILTERS], w.layout)
+    bars = mbarrier.allocate_mbarrier(batch=2)
+    for stage in gl.static_range(2):
+        mbarrier.init(bars.index(stage), count=1)
+    start = gl.program_id(0) * PIXELS
+    n, h, v = start // (H * W), start // W % H, start % W
+    sums = gl.zeros((PIXELS, FILTERS), gl.float32, gl.NVMMADistributedLayout([3, 0], [4, 1], [16, FILTERS, 16]))
+    for tap in gl.static_range(10):
+        if tap < 9:
+            at = bars.index(tap % 2)
+            mbarrier.expect(at, x.nbytes_per_cta + w.nbytes_per_cta)
+            tma.async_load_im2col(
+                x, [n, h * STEP - 1, v * STEP - 1, 0], [tap // 3, tap % 3], at, left.index(tap % 2))
+            tma.async_load(w, [tap * CHANNELS, 0], at, right.index(tap % 2))
+        if tap > 0:
+            mbarrier.wait(bars.index((tap - 1) % 2), (tap - 1) // 2 & 1)
+            sums = warpgroup_mma(left.index((tap - 1) % 2), right.index((tap - 1) % 2), sums, is_async=True)
+            sums = warpgroup_mma_wait(num_outstanding=0, deps=(sums,))
+    tile = gl.allocate_shared_memory(out.dtype, [PIXELS, FILTERS], out.layout)
+    tile.store(sums.to(out.dtype))
+    fence_async_shared()
+    tma.async_store(out, [start, 0], tile)
+    tma.store_wait(0)
+
+
 def described(kind: str, box: tuple[int, ...], swizzle: int = 128, **more: Any) -> str:
     """The type of a tensor descriptor."""
     bits = {"fp16": 16, "bf16": 16, "fp8e4nv": 8, "fp32": 32, "i32": 32}[kind]
@@ -423,6 +453,11 @@ KERNELS: dict[str, Recipe] = {
     "gluon_wgmma": Recipe(wgmma, tiles("fp16", 64, 128, 64, K="i32"), _WGMMA, targets=(90,)),
     "gluon_wgmma_registers": Recipe(
         wgmma, tiles("bf16", 64, 64, 64, "bf16", K="i32"), {**_WGMMA, "BN": 64, "REGISTERS": True}, targets=(90,)),
+    **{f"gluon_convolved{step}": Recipe(
+        convolved, {
+            "x": described("fp16", (64, 64)).replace("desc<", "desc_im2col<").replace("],NV", "],input_rank=4,NV"),
+            "w": described("fp16", (64, 32), 64), "out": described("fp16", (64, 32), 64), "H": "i32", "W": "i32"},
+        {"STEP": step, "PIXELS": 64, "CHANNELS": 64, "FILTERS": 32}, targets=(90,)) for step in (1, 2)},
     "gluon_specialised": Recipe(
         specialised, tiles("fp16", 64, 128, 64, K="i32"), {"BM": 64, "BN": 128, "BK": 64, "STAGES": 3},
         targets=(90,)),

@@ -14,6 +14,7 @@ from ..data import guard_mask, source
 from ..handler import Handler, i32, i64, lanes_of, pointer
 from ..registry import emits
 from ..tensor_boxes import box_of
+from .bulk_groups import Groups
 from .epochs import ShadowState, leave
 from .shadow_inspection import INSPECT
 
@@ -46,6 +47,7 @@ def bulk_shadow_check(h: Handler, op: BulkShadowCheck) -> None:
     inspection = _Inspection(h, op, mask)
 
     def one(lane: Any) -> None:
+        inspection.begin(lane)
         host = element_at(h, places, lane, i64)
 
         def chunk(offset: Any) -> None:
@@ -66,6 +68,7 @@ def tensor_shadow_check(h: Handler, op: TensorShadowCheck) -> None:
     shift = CHECK_FLAGS["granules"][0]
 
     def one(lane: Any) -> None:
+        inspection.begin(lane)
         box = box_of(h, op, element_at(h, maps, lane, i64), spilled, lane)
         delta = Bits(box.b, element_at(h, tensors, lane, i64), 64)
 
@@ -95,13 +98,17 @@ class _Inspection:
     """Inspects shadow words for one lane after the other; those that have been are not inspected again."""
 
     def __init__(self, h: Handler, op: BulkShadowCheck | TensorShadowCheck, mask: Any) -> None:
-        self.h = h
+        self.h, self.grouped = h, op.grouped
         identity, statement = [source(h, kind, LANES) for kind in op.identity], h.field()
         h.skip_unless_any(mask)
         self.mask = one_of_each(h, mask, identity)
         self.shadow = ShadowState(h)
         self.place = h.ir.or_(h.ir.zext(statement, i64), h.i64(op.strength << STRENGTH_SHIFT))
         self.function = h.ir.bitcast(self.shadow.get(Shadow.INSPECT, pointer), INSPECT.as_pointer())
+
+    def begin(self, lane: Any) -> None:
+        if self.grouped:
+            Groups(self.h, self.shadow).open(lane)
 
     def inspect(self, lane: Any, host: Any, flags: Any) -> None:
         """The granules from a host address on; leaves the handler where Python has to see them."""
@@ -123,7 +130,9 @@ class _Inspection:
 @emits(BulkReport)
 def bulk_report(h: Handler, op: BulkReport) -> None:
     mask, sizes, hosts = guard_mask(h, op.guard, True), source(h, op.size, LANES), h.slot()
+    identity = [source(h, kind, LANES) for kind in op.identity]
     h.skip_unless_any(mask)
+    mask = one_of_each(h, mask, identity)
     h.store(h.load(hosts, 0, lanes_of(i64)), h.block, Block.SCRATCH)
     h.store(h.ir.zext(sizes, lanes_of(i64)), h.block, Block.EXTENTS)
     leave(h, ShadowState(h), Reason.SYNC_ACCESS, h.following(), mask)

@@ -277,17 +277,39 @@ class _MaskedCheck:
             least = (1 if self.of_block else 3) << STRENGTH_SHIFT
             level = h.ir.and_(words, self.number(STRENGTH))
             good = h.ir.or_(good, h.ir.icmp_unsigned(">=", level, self.number(least)))
-        before, rare, on = h.ir.block, h.block_named("rare"), h.block_named("on")
+        rare, on = h.block_named("rare"), h.block_named("on")
+        ways = []
+        if check.followed and self.of_block:
+            known = h.block_named("known")
+            ways.append((good, h.ir.block))
+            h.ir.cbranch(self.all(good), on, known)
+            h.ir.position_at_end(known)
+            good = self._known_of_one_warp(words, good)
+        ways.append((good, h.ir.block))
         h.ir.cbranch(self.all(good), on, rare)
         h.ir.position_at_end(rare)
         further = self._known(words, h.ir.or_(good, self._ordered_in_warp(words)))
         for asked, routine in ((check.followed, Shadow.PRECEDE), (check.searched, Shadow.SEARCH)):
             if asked:
                 further = h.ir.or_(further, self._followed(words, further, routine))
-        rare = h.ir.block
+        ways.append((further, h.ir.block))
         h.ir.branch(on)
         h.ir.position_at_end(on)
-        return h.merged(before, [good], rare, [further])[0]
+        result = h.ir.phi(good.type)
+        for value, block in ways:
+            result.add_incoming(value, block)
+        return result
+
+    def _known_of_one_warp(self, words: Any, good: Any) -> Any:
+        """Those that are good, and those of one warp that this warp knows of: what is left is mostly of one."""
+        h, shadow = self.h, self.shadow
+        left = h.mask(h.ir.and_(self.active, h.ir.not_(good)))
+        first = h.ir.extract_element(words, h.ir.and_(h.first_lane(left), h.i32(LANES - 1)))
+        warp = h.ir.lshr(h.ir.and_(first, h.i64(WARP)), h.i64(WARP_SHIFT))
+        mine = h.add(shadow.get(Shadow.ORDERS, pointer), h.ir.mul(shadow.number, h.i64(WarpOrder.nbytes)))
+        floor = h.load(mine, h.ir.add(h.ir.shl(warp, h.i64(3)), h.i64(WarpOrder.KNOWN)), i64)
+        same = h.ir.not_(self.marked(h.ir.xor(words, h.splat(first)), WARP))
+        return h.ir.or_(good, h.ir.and_(same, self.below(words, floor)))
 
     def _ordered_in_warp(self, words: Any) -> Any:
         """Whether a barrier of the warp orders them, or one of the block before its last time slice."""

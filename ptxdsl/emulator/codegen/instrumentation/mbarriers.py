@@ -333,7 +333,7 @@ def look_order_up(module: ir.Module, name: str, _: OrderLookup) -> None:
 
     def by_proxy(word: Any, epoch: Any) -> None:
         """An access by the async proxy: whether it is complete."""
-        known = h.nonzero(shadow.get(Shadow.PROXIES))
+        known = h.nonzero(shadow.get(Shadow.SETTLED))
 
         def settled() -> Any:
             function = h.ir.bitcast(shadow.get(Shadow.SETTLED, pointer), SETTLED.as_pointer())

@@ -22,9 +22,10 @@ from ...machine.sync_graph import (
 )
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import builds
-from .epochs import FOLLOW, ShadowState
+from .epochs import ShadowState
 from .mbarriers import PRECEDE
 from .order_search import reaches
+from .sync_log import FOLLOW
 
 __all__ = ["follow"]
 
@@ -318,7 +319,7 @@ class _Follow:
         h = self.h
         host = h.load(h.block, h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH)), i64)
         entry = self.find(host)
-        live = h.ir.load(self.live)
+        live = self.runs(entry, host)
         h.ir.store(h.i64(0), self.first)
         with h.ir.if_then(h.ir.and_(live, self.does(Does.READS))):
             with h.ir.if_then(self.does(Does.TRUSTS)):
@@ -332,8 +333,8 @@ class _Follow:
                 h.ir.store(h.ir.select(kept, before, h.i64(0)), self.first)
             with h.ir.if_then(self.does(Does.RELEASES)):
                 self.release_now(self.level, self.bit(lane))
-            above = h.ir.select(self.does(Does.RELEASES), self.level, h.i32(0))
-            self.release_fenced(lane, above)
+            with h.ir.if_then(h.nonzero(self.shadow.get(Shadow.FENCED, i32))):
+                self.release_fenced(lane, h.ir.select(self.does(Does.RELEASES), self.level, h.i32(0)))
             self.write(lane, entry, host, live)
 
     def write(self, lane: Any, entry: Any, host: Any, live: Any) -> None:
@@ -417,6 +418,14 @@ class _Follow:
             return reaches(h, self.shadow, (block, self.block), (h.i32(2), h.i32(2)))
 
         return h.asked_if(h.ir.load(self.live), same)
+
+    def runs(self, entry: Any, host: Any) -> Any:
+        """Whether a place has an entry that counts: memory of a block is another one's when that has ended."""
+        h, shadow = self.h, self.shadow
+        inside = h.ir.sub(host, shadow.get(Shadow.HOME))
+        own = h.ir.icmp_unsigned("<", inside, shadow.get(Shadow.HOME_BYTES))
+        mine = h.ir.or_(h.ir.not_(own), h.asked_if(own, lambda: self.of_cluster(entry)))
+        return h.ir.and_(h.ir.load(self.live), mine)
 
     def published(self, entry: Any) -> Any:
         h = self.h

@@ -75,7 +75,8 @@ class Groups:
             self.demand(h.ir.and_(good, h.whole(self.mask)))
             if check.folded and check.role == Role.READ:
                 return [self.segment(host, 0)]
-            return [self.segment(host, number) for number in range(-(-h.present // check.pattern[1]))]
+            there = min(-(-h.present // check.pattern[1]), 1 + len(access.segments))
+            return [self.segment(host, number) for number in range(there)]
         hosts = access.hosts_within(self.mask)  # whose shadow words it has
         return [self.scattered(hosts, number) for number in range(check.granules)]
 

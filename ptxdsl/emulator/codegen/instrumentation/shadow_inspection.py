@@ -10,12 +10,13 @@ from llvmlite import ir
 from ...instructions.instrumentation import ShadowInspection
 from ...machine.layout import LANES, Block
 from ...machine.status import Status
-from ...machine.proxy_shadow import ASYNC
+from ...machine.proxy_shadow import ASYNC, GROUPED, Kinds
 from ...machine.shadow import (
     CHANGED, CHECK_FLAGS, EPOCH_SHIFT, LANE, LAST_STATEMENT, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES,
     STATEMENT_SHIFT, STORED, STRENGTH, STRENGTH_SHIFT, SUPPRESSED, TICKET_SHIFT, UNWRITTEN, UPDATED, WARP, WARP_SHIFT,
     WHOLE_WARP, WORD_SHIFT, Kind, Plane, Reason, Region, Role, Shadow, WarpClock,
 )
+from .bulk_groups import stands_for
 from .epochs import ShadowState
 from .mbarriers import PRECEDE
 from ..handler import Handler, byte, i1, i32, i64, pointer
@@ -24,6 +25,7 @@ from ..registry import builds
 __all__ = ["INSPECT"]
 
 _READERS = ((Plane.READER, Reason.READER), (Plane.EARLIER_READER, Reason.EARLIER_READER))
+_FENCED_BY = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32, i32])
 INSPECT = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i64, i32])
 
 
@@ -130,6 +132,7 @@ class _Inspect:
         with h.ir.if_else(h.ir.icmp_unsigned("==", role, h.i32(Role.READ))) as (then, otherwise):
             with then, h.ir.if_then(race):
                 self.check_writer(writer)
+                self.demand_fenced(writer, self.suppressed)
                 self.read()
             with otherwise:
                 self.write(writer, ignored)
@@ -190,6 +193,7 @@ class _Inspect:
         h = self.h
         harmless = h.ir.or_(ignored, self.harmless(writer))
         self.demand(harmless, writer, Reason.WRITER)
+        self.demand_fenced(writer, ignored)
         for plane, reason in _READERS:
             word = self.get(plane)
             self.demand(h.ir.or_(ignored, self.harmless(word)), word, reason)
@@ -213,7 +217,26 @@ class _Inspect:
         undefined = h.ir.and_(undefined, self.flag("defers"))
         everywhere = h.ir.icmp_unsigned("==", self.kind, h.i32(Kind.GLOBAL))
         nothing = h.ir.select(everywhere, h.i64(UNWRITTEN), h.i64(0))
+        grouped = h.ir.and_(self.flag("grouped"), h.ir.not_(kept))
+        group = h.ir.or_(self.shadow.get(Shadow.GROUP), h.ir.and_(word, h.i64(0xFFFFFFFF)))
+        word = h.ir.select(grouped, group, word)
         self.put(Plane.WRITER, h.ir.select(undefined, nothing, word))
+
+    def demand_fenced(self, writer: Any, ignored: Any) -> None:
+        """Leave where the async proxy comes behind a store by the generic one, with no fence for proxies between."""
+        h, shadow = self.h, self.shadow
+        generic = h.ir.and_(
+            h.ir.icmp_signed(">=", writer, h.i64(0)), h.ir.icmp_unsigned(">=", writer, shadow.get(Shadow.LAUNCH))
+        )
+        asked = reduce(h.ir.and_, (self.flag("proxied"), generic, h.ir.not_(ignored)))
+
+        def unfenced() -> Any:
+            function = h.ir.bitcast(shadow.get(Shadow.FENCED_BY, pointer), _FENCED_BY.as_pointer())
+            bit = h.ir.shl(h.i32(1), self.number)
+            return h.ir.not_(h.ir.call(function, [h.rec, h.warp, h.block, writer, bit, h.i32(Kinds.GLOBAL)]))
+
+        bad = h.asked_if(asked, unfenced)
+        h.branch_unless(h.ir.not_(bad), lambda: self.leave(Reason.UNFENCED, writer))
 
     def demand(self, good: Any, word: Any, reason: int) -> None:
         """Leave where an access is not harmless, unless it stored what is stored now."""
@@ -309,6 +332,11 @@ class _Inspect:
         """Whether the access of a shadow word happens before this one, or does not race with it for another reason."""
         h, shadow = self.h, self.shadow
         compare = h.ir.icmp_unsigned
+        group = h.ir.or_(shadow.get(Shadow.GROUP), h.ir.and_(self.mine, h.i64(0xFFFFFFFF)))
+        again = h.zero(h.ir.and_(h.ir.xor(word, group), h.i64(~(SEVERAL_LANES | CHANGED))))  # Python was asked between
+        again = h.ir.and_(again, self.flag("grouped"))
+        word = stands_for(h, shadow, word)
+        pending = compare(">=", word, h.i64(GROUPED))
         block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
         same_block = compare("==", block, shadow.get(Shadow.BLOCK, i32))
         warp_barrier = h.ir.and_(self.same_warp(word), compare("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
@@ -317,10 +345,10 @@ class _Inspect:
         needed = h.ir.select(self.same_cluster(block), h.i64(2 << STRENGTH_SHIFT), h.i64(3 << STRENGTH_SHIFT))
         needed = h.ir.select(same_block, h.i64(1 << STRENGTH_SHIFT), needed)
         cached = self.cached(word, WHOLE_WARP), self.cached(word, 0)
-        reasons = (self.same_thread(word), warp_barrier, compare(">=", weaker, needed), *cached)
+        reasons = (again, self.same_thread(word), warp_barrier, compare(">=", weaker, needed), *cached)
         found = reduce(h.ir.or_, reasons, self.ordered(word))
         for where, routine in ((Shadow.ORDERS, Shadow.PRECEDE), (Shadow.GRAPH, Shadow.SEARCH)):
-            ask = h.ir.and_(h.ir.not_(found), h.nonzero(shadow.get(where)))
+            ask = h.ir.and_(h.ir.not_(h.ir.or_(found, pending)), h.nonzero(shadow.get(where)))
             found = h.ir.or_(found, h.asked_if(ask, partial(self.precedes, word, routine)))
         return found
 

@@ -11,7 +11,7 @@ from ...machine.layout import Block
 from ...machine.shadow import NOTED, Reason
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import emits
-from ..tensor_transfers import Transfer, lane_cells, selected
+from ..tensor_cores.tensor_transfers import Transfer, lane_cells, selected
 from .epochs import ShadowState, leave
 
 __all__: list[str] = []

@@ -1,5 +1,5 @@
 """What the sanitizer inserts about the async proxy."""
 
-from . import checks, events, hazards, maps, orders
+from . import checks, core_fences, events, fences, hazards, maps, orders, tensor_core
 
-__all__ = ["checks", "events", "hazards", "maps", "orders"]
+__all__ = ["checks", "core_fences", "events", "fences", "hazards", "maps", "orders", "tensor_core"]

@@ -12,8 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.proxy_checks import ProxyJudgement, ProxyRange, ProxyTile
-from ...instructions.wgmma import ROWS
-from ....isa.matrix_descriptors import ADDRESS, BASE_OFFSET, LEADING, STRIDE, SWIZZLE
+from ...instructions.tensor_cores.wgmma import ROWS
+from ....isa.matrix_descriptors import BASE_OFFSET
 from ...machine.layout import LANES, SHARED_START, Warp
 from ...machine.status import Status
 from ...machine.proxy_shadow import (
@@ -27,25 +27,30 @@ from ..handler import Handler, const, i1, i32, i64, pointer
 from ..instrumentation.bulk_checks import one_of_each
 from ..instrumentation.epochs import ShadowState
 from ..registry import builds, emits
+from ..tensor_cores.wgmma_tiles import PIECE, DescribedTile
 from .events import leave
 from .orders import Orders
 
-__all__: list[str] = []
+__all__ = ["Pieces", "access_word", "suppressed"]
 
 JUDGE = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i64, i64, i64, i32, i32])
-_PIECE = 16
 _WRITES, _INIT, _COPIES, _COUNT = 1, 2, 4, 8
 """What a judgement is told: bits, and the shift of the number of granules."""
 _GRANULE = 4
 _OBJECT = ASYNC | 0xFF << OBJECT_SHIFT
+_OF_THREAD = _OBJECT | WARP | LANE
 _PLANES = ((Plane.WRITER, Reason.WRITER), (Plane.READER, Reason.READER), (Plane.EARLIER_READER, Reason.EARLIER_READER))
 
 
-class _Pieces:
+class Pieces:
     """Checks 16 bytes or more of shared memory, and notes the access: ``word`` is its shadow word."""
 
-    def __init__(self, h: Handler, granule: int, writes: bool, init: bool, copies: bool) -> None:
+    def __init__(
+        self, h: Handler, granule: int, writes: bool, init: bool, copies: bool, replaced: int = _OF_THREAD
+    ) -> None:
+        """``replaced``: the bits of a word in which a read before must agree to be over once this one is."""
         self.h, self.granule, self.writes, self.init, self.copies = h, granule, writes, init, copies
+        self.replaced = replaced
         self.shadow = ShadowState(h)
         self.orders = Orders(h, self.shadow)
         self.origin, self.stride = self.shadow.get(Shadow.SHARED_ORIGIN), self.shadow.get(Shadow.SHARED_STRIDE)
@@ -86,7 +91,7 @@ class _Pieces:
             fine = reduce(h.ir.and_, (fine, *(like(plane, good[plane]) for plane in (1, 2))))
         else:
             stays = like(Plane.READER, good[2])
-            seen = h.ir.or_(like(Plane.READER, good[1]), like(Plane.READER, self.word, _OBJECT))
+            seen = h.ir.or_(like(Plane.READER, good[1]), like(Plane.READER, self.word, self.replaced))
             seen = h.ir.or_(seen, stays)
             seen = seen if marks is None else h.ir.or_(seen, h.ir.not_(marks))
             fine = h.ir.and_(fine, seen)
@@ -193,7 +198,9 @@ def judgement(module: ir.Module, name: str, _: ProxyJudgement) -> None:
                 h.ir.store(mine, pointer_to(Plane.WRITER), align=8)
             with reads, h.ir.if_then(h.nonzero(mine)):
                 word = h.ir.load(pointer_to(Plane.READER), align=8)
-                own = h.zero(h.ir.and_(h.ir.xor(word, mine), h.i64(_OBJECT)))
+                of_thread = h.ir.icmp_unsigned(">=", mine, h.i64(ASYNC | Objects.THREAD << OBJECT_SHIFT))
+                bits = h.ir.select(of_thread, h.i64(_OF_THREAD), h.i64(_OBJECT))
+                own = h.zero(h.ir.and_(h.ir.xor(word, mine), bits))
                 obsolete = h.ir.or_(own, h.asked_if(h.ir.not_(own), lambda: settled(word)))
                 with h.ir.if_else(obsolete) as (over, kept):
                     with over:
@@ -223,13 +230,13 @@ def _demand_copied(h: Handler, shadow: ShadowState, asked: Any, pointer_to: Any,
     h.ir.position_at_end(on)
 
 
-def _access_word(h: Handler, shadow: ShadowState, completed: Any, statement: Any, lane: Any) -> Any:
+def access_word(h: Handler, shadow: ShadowState, completed: Any, statement: Any, lane: Any) -> Any:
     """The shadow word of an access: what completes it, the statement, warp and lane."""
     who = h.ir.or_(h.ir.shl(shadow.number, h.i64(WARP_SHIFT)), h.ir.zext(lane, i64))
     return reduce(h.ir.or_, (completed, h.ir.zext(statement, i64), who))
 
 
-def _suppressed(h: Handler, statement: Any) -> Any:
+def suppressed(h: Handler, statement: Any) -> Any:
     return h.nonzero(h.ir.and_(statement, h.i32(SUPPRESSED)))
 
 
@@ -240,8 +247,8 @@ def proxy_range(h: Handler, op: ProxyRange) -> None:
     objects = None if op.of_thread else h.ir.bitcast(h.slot(), i64.as_pointer())
     identity, statement = [source(h, kind, LANES) for kind in op.identity], h.field()
     h.skip_unless_any(mask)
-    h.branch_unless(h.ir.not_(_suppressed(h, statement)), h.next)
-    pieces = _Pieces(h, op.granule, op.writes, op.init, op.copies)
+    h.branch_unless(h.ir.not_(suppressed(h, statement)), h.next)
+    pieces = Pieces(h, op.granule, op.writes, op.init, op.copies)
     shadow = pieces.shadow
 
     def one(lane: Any) -> None:
@@ -255,8 +262,12 @@ def proxy_range(h: Handler, op: ProxyRange) -> None:
             completed = element_at(h, objects, lane, i64)
         inside = h.ir.icmp_unsigned("<", h.ir.sub(host, pieces.low), pieces.nbytes)
         with h.ir.if_then(h.ir.and_(inside, h.nonzero(completed))):
-            pieces.begin(_access_word(h, shadow, completed, statement, lane), h.ir.shl(h.i32(1), lane), lane)
-            h.count(size, _PIECE, lambda at: pieces.check(h.ir.add(host, at), _PIECE))
+            word = access_word(h, shadow, completed, statement, lane)
+            pieces.begin(word, h.ir.shl(h.i32(1), lane), lane)
+            if objects is None and not op.writes:
+                pieces.orders.put(word, ProxyShadow.THREAD_LAST, of)
+                pieces.orders.put(host, ProxyShadow.THREAD_SOURCE, of)
+            h.count(size, PIECE, lambda at: pieces.check(h.ir.add(host, at), PIECE))
 
     h.for_each_lane(one_of_each(h, mask, identity), one)
     shadow.begin_epoch()
@@ -269,17 +280,17 @@ def proxy_tile(h: Handler, op: ProxyTile) -> None:
     descriptor = source(h, op.descriptor, 1 if op.descriptor.scalar else LANES)
     statement = h.field()
     h.skip_unless_any(mask)
-    h.branch_unless(h.ir.not_(_suppressed(h, statement)), h.next)
+    h.branch_unless(h.ir.not_(suppressed(h, statement)), h.next)
     if not op.descriptor.scalar:
         descriptor = h.ir.extract_element(descriptor, h.i32(0))
-    pieces = _Pieces(h, op.granule, False, op.init, op.copies)
+    pieces = Pieces(h, op.granule, False, op.init, op.copies, _OBJECT)
     shadow = pieces.shadow
     group = h.ir.lshr(shadow.number, h.i64(2))
     generation = h.ir.zext(pieces.orders.get(ProxyShadow.COMMITTED, shadow.number, i32), i64)
     completed = h.ir.shl(h.ir.add(group, h.i64(Objects.WARPGROUP)), h.i64(OBJECT_SHIFT))
     completed = reduce(h.ir.or_, (completed, h.ir.shl(generation, h.i64(GENERATION_SHIFT)), h.i64(ASYNC)))
     lane, mask = h.i32(0), h.load(h.warp, Warp.ALIVE, i32)
-    pieces.begin(_access_word(h, shadow, completed, statement, lane), mask, lane)
+    pieces.begin(access_word(h, shadow, completed, statement, lane), mask, lane)
     tile = _Tile(h, op, pieces, descriptor)
     if op.left:
         tile.demand_aligned()
@@ -306,73 +317,62 @@ def proxy_tile(h: Handler, op: ProxyTile) -> None:
 class _Tile:
     """The pieces of a tile, as its descriptor says where they lie; those of 32 bytes where that is sure."""
 
-    def __init__(self, h: Handler, op: ProxyTile, pieces: _Pieces, descriptor: Any) -> None:
+    def __init__(self, h: Handler, op: ProxyTile, pieces: Pieces, descriptor: Any) -> None:
         self.h, self.op, self.pieces, self.b = h, op, pieces, Lanes(h.ir, 1)
         self.descriptor = Bits(self.b, descriptor, 64)
         number = Bits(self.b, pieces.shadow.number, 64) & 3
         self.marks = None if op.left else number.eq(0).value
         """What all warps read is noted by the first."""
         self.first = number * ROWS if op.left else self.b.bits(64, 0)
-        fields = ADDRESS, LEADING, STRIDE, SWIZZLE
-        self.start, self.leading, self.stride, mode = (field.of(self.descriptor) for field in fields)
-        self.plain = mode.eq(0)
-        self.span = self.plain.pick(_PIECE, self.b.bits(64, 256) >> mode)
-        self.mask = (self.span >> 4) - 1
+        self.tile = DescribedTile(self.b, self.descriptor)
 
     def demand_aligned(self) -> None:
         """Leave where the tile does not begin in the first row of its swizzle, and the descriptor does not say so."""
-        h, pieces = self.h, self.pieces
-        row = (self.start >> 7) & self.plain.pick(0, self.mask)
-        host = h.ir.add(h.ir.sub(self.start.value, h.i64(SHARED_START)), pieces.low)
+        h, pieces, tile = self.h, self.pieces, self.tile
+        row = (tile.start >> 7) & tile.plain.pick(0, tile.mask)
+        host = h.ir.add(h.ir.sub(tile.start.value, h.i64(SHARED_START)), pieces.low)
         good = (row.eq(0) | BASE_OFFSET.of(self.descriptor).ne(0)).value
 
         def away() -> None:
-            leave(h, pieces.shadow, Reason.MISALIGNED, self.span.value, (h.i64(0), host), h.i32(0))
+            leave(h, pieces.shadow, Reason.MISALIGNED, tile.span.value, (h.i64(0), host), h.i32(0))
             h.stop(Status.CALLBACK)
             h.ir.ret_void()
 
         h.branch_unless(good, away)
 
     def run(self) -> None:
-        h, op = self.h, self.op
+        h, op, tile = self.h, self.op, self.tile
         if op.major == "mn":
-            per, slabs = self.span >> 4, op.lines // 8
             first = self.first >> 3
 
             def by_depth(i: Any) -> None:
-                k = Bits(self.b, i, 64)
-                row = self.start + (k >> 3) * self.plain.pick(self.leading, self.stride) + (k & 7) * self.span
-
-                def piece(j: Any) -> None:
-                    at = Bits(self.b, j, 64) + first
-                    slab, within = at.divide(per, False), at & per - 1
-                    self._check(row + slab * self.plain.pick(self.stride, self.leading) + within * _PIECE, _PIECE)
-
-                h.count(h.i64(slabs), 1, piece)
+                row = tile.depth(Bits(self.b, i, 64))
+                h.count(h.i64(op.lines // 8), 1, lambda j: self._check(
+                    row + tile.along(Bits(self.b, j, 64) + first), PIECE,
+                ))
 
             h.count(h.i64(op.depth), 1, by_depth)
             return
-        with h.ir.if_else(self.plain.value) as (apart, together):
+        with h.ir.if_else(tile.plain.value) as (apart, together):
             with apart:
-                self._by_line(self.leading, 1)
+                self._by_line(tile.leading, 1)
             with together:
-                self._by_line(self.b.bits(64, _PIECE), 2)
+                self._by_line(self.b.bits(64, PIECE), 2)
 
     def _by_line(self, step: Bits, pieces: int) -> None:
         """Check the lines, so many pieces at once, which are one behind the other then."""
 
         def line(i: Any) -> None:
-            at = Bits(self.b, i, 64) + self.first
-            row = self.start + (at >> 3) * self.stride + (at & 7) * self.span
+            row = self.tile.line(Bits(self.b, i, 64) + self.first)
             for number in range(0, self.op.pieces, pieces):
-                self._check(row + step * number, pieces * _PIECE)
+                self._check(row + step * number, pieces * PIECE)
 
         self.h.count(self.h.i64(self.op.lines), 1, line)
 
     def _check(self, address: Bits, nbytes: int) -> None:
         """Check a piece; one outside of shared memory is a fault of the product."""
-        address = address ^ (((address >> 7) & self.mask) << 4)
-        if nbytes > _PIECE:
+        address = self.tile.swizzled(address)
+        if nbytes > PIECE:
             address = address & -nbytes
         h, pieces = self.h, self.pieces
         inside = h.ir.sub(address.value, h.i64(SHARED_START))

@@ -7,20 +7,23 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...instructions.proxy_checks import ProxyFence, ProxyGroup, ProxyMbarrier, ProxyObject, ProxyObservation
-from ...machine.layout import LANES, Mbarrier
+from ...instructions.proxy_checks import (
+    ProxyCommit, ProxyEnd, ProxyFence, ProxyGroup, ProxyMbarrier, ProxyObject, ProxyObservation, ProxyReuse,
+    ProxyUnseen,
+)
+from ...machine.layout import LANES, Block, Mbarrier, Warp
 from ...machine.status import Status
 from ...machine.proxy_shadow import (
-    ASYNC, GENERATION_SHIFT, OBJECT_SHIFT, RING, FenceEvent, Kinds, ProxyShadow,
+    ASYNC, GENERATION_BITS, GENERATION_SHIFT, OBJECT_SHIFT, RING, CommitEvent, FenceEvent, Kinds, ProxyShadow,
 )
 from ...machine.shadow import LANE, MBARRIERS, WARP_SHIFT, Action, Reason, Shadow, WarpClock, WarpOrder
 from ..access import Access
 from ..atomics import element_at, place_at, spill
 from ..data import guard_mask
-from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
-from ..instrumentation.epochs import ShadowState
+from ..handler import Handler, const, i1, i16, i32, i64, lanes_of, pointer
+from ..instrumentation.epochs import ShadowState, leave as report
 from ..registry import builds, emits
-from .orders import Orders
+from .orders import Orders, commit_at
 
 __all__ = ["OBSERVE", "leave"]
 
@@ -149,11 +152,12 @@ def _number(h: Handler, orders: Orders, host: Any) -> Any:
 def proxy_object(h: Handler, op: ProxyObject) -> None:
     access = Access(h, op.address, None, 8, True)
     mask = guard_mask(h, op.guard, True)
-    objects = h.slot()
+    objects, statement = h.slot(), h.ir.zext(h.field(), i64)
     h.skip_unless_any(mask)
     hosts = access.hosts(mask)
     orders = Orders(h, ShadowState(h))
     places = spill(h, hosts)
+    mine = h.ir.or_(statement, h.ir.shl(orders.shadow.number, h.i64(WARP_SHIFT)))
 
     def one(lane: Any) -> None:
         host, bit = element_at(h, places, lane, i64), h.ir.shl(h.i32(1), lane)
@@ -163,7 +167,9 @@ def proxy_object(h: Handler, op: ProxyObject) -> None:
         with h.ir.if_then(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS))):
             generation = h.ir.zext(orders.get(ProxyShadow.GENERATIONS, number, i32), i64)
             word = h.ir.or_(h.ir.shl(number, h.i64(OBJECT_SHIFT)), h.ir.shl(generation, h.i64(GENERATION_SHIFT)))
-            h.ir.store(h.ir.or_(word, h.i64(ASYNC)), at, align=8)
+            word = h.ir.or_(word, h.i64(ASYNC))
+            h.ir.store(word, at, align=8)
+            orders.put(h.ir.or_(h.ir.or_(word, mine), h.ir.zext(lane, i64)), ProxyShadow.COPIES, number)
             initialiser = orders.get(ProxyShadow.INITIALISERS, number)
             with h.ir.if_then(h.nonzero(initialiser), likely=False):
                 _demand_fenced(h, orders, number, initialiser, host, lane)
@@ -196,6 +202,107 @@ def _demand_fenced(h: Handler, orders: Orders, number: Any, word: Any, host: Any
 def _stop(h: Handler) -> None:
     h.stop(Status.CALLBACK)
     h.ir.ret_void()
+
+
+@emits(ProxyReuse, slow_path=True)
+def proxy_reuse(h: Handler, op: ProxyReuse) -> None:
+    access = Access(h, op.address, None, 8, True)
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    places = spill(h, access.hosts(mask))
+    orders = Orders(h, ShadowState(h))
+
+    def one(lane: Any) -> None:
+        host, bit = element_at(h, places, lane, i64), h.ir.shl(h.i32(1), lane)
+        number = _observe(h, orders.shadow, bit, host, h.i64(0))
+        with h.ir.if_then(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS))):
+            _demand_unused(h, orders, number, host, lane)
+
+    h.for_each_lane(mask, one)
+    h.next()
+
+
+def _demand_unused(h: Handler, orders: Orders, number: Any, host: Any, lane: Any) -> None:
+    """Leave where an mbarrier that the block has made before is still in use."""
+    copy = orders.get(ProxyShadow.COPIES, number)
+    with h.ir.if_then(h.nonzero(copy)):
+        orders.put(h.i64(0), ProxyShadow.COPIES, number)
+        _leave_unless(
+            h, orders, orders.settled(copy, h.ir.shl(h.i32(1), lane)), Reason.REUSED_MBARRIER, copy, host, lane
+        )
+    word = h.load(h.ir.inttoptr(host, pointer), 0, i64)
+    valid = h.ir.icmp_unsigned("==", h.ir.lshr(word, h.i64(Mbarrier.MAGIC)), h.i64(Mbarrier.VALID))
+    nbytes = h.ir.ashr(h.ir.shl(word, h.i64(64 - Mbarrier.PARITY)), h.i64(64 - Mbarrier.PARITY + Mbarrier.TX))
+    made = h.nonzero(orders.get(ProxyShadow.GENERATIONS, number, i32))  # else it is what lay there
+    waits = h.ir.and_(h.ir.and_(valid, made), h.ir.icmp_signed(">", nbytes, h.i64(0)))
+    _leave_unless(h, orders, h.ir.not_(waits), Reason.EXPECTING_MBARRIER, nbytes, host, lane)
+
+
+def _leave_unless(h: Handler, orders: Orders, good: Any, reason: int, word: Any, host: Any, lane: Any) -> None:
+    with h.ir.if_then(h.ir.not_(good), likely=False):
+        leave(h, orders.shadow, reason, word, (h.i64(0), host), lane)
+        _stop(h)
+
+
+@emits(ProxyUnseen, slow_path=True)
+def proxy_unseen(h: Handler, op: ProxyUnseen) -> None:
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    orders = Orders(h, ShadowState(h))
+    warp = h.ir.shl(h.i32(1), h.ir.trunc(orders.shadow.number, i32))
+    others = h.ir.or_(h.ir.xor(h.load(h.block, Block.LIVE, i32), warp), h.ir.xor(h.load(h.warp, Warp.ALIVE, i32), mask))
+    h.branch_unless(h.zero(others), h.next)
+    base = h.splat(orders.shadow.get(Shadow.BASE))
+
+    def one(number: Any) -> None:
+        copy = orders.get(ProxyShadow.COPIES, number)
+        with h.ir.if_then(h.nonzero(copy)):
+            generation = h.ir.and_(h.ir.lshr(copy, h.i64(GENERATION_SHIFT)), h.i64((1 << GENERATION_BITS) - 1))
+            count = h.ir.zext(orders.get(ProxyShadow.GENERATIONS, number, i32), i64)
+            seen = h.alloca(i1)
+            h.ir.store(h.ir.icmp_signed(">", h.ir.sub(count, generation), h.i64(RING)), seen)
+
+            def look(later: Any) -> Any:
+                row = h.ir.mul(_ring(h, number, later), h.i64(LANES))
+                place = h.ir.add(h.ir.shl(row, h.i64(3)), h.i64(ProxyShadow.SEEN))
+                epochs = h.load(orders.proxies, place, lanes_of(i64), 8)
+                some = h.nonzero(h.mask(h.ir.icmp_unsigned(">=", epochs, base)))
+                h.ir.store(h.ir.or_(h.ir.load(seen), some), seen)
+                return h.ir.add(later, h.i64(1))
+
+            h.loop(generation, lambda later: h.ir.and_(
+                h.ir.not_(h.ir.load(seen)), h.ir.icmp_unsigned("<", later, count)
+            ), look)
+            orders.put(h.i64(0), ProxyShadow.COPIES, number)
+            host = orders.get(ProxyShadow.HOSTS, number)
+            _leave_unless(h, orders, h.ir.load(seen), Reason.UNSEEN_COPY, copy, host, h.first_lane(mask))
+
+    h.count(h.i64(MBARRIERS), 1, one)
+    h.next()
+
+
+@emits(ProxyCommit, slow_path=True)
+def proxy_commit(h: Handler, op: ProxyCommit) -> None:
+    access = Access(h, op.address, None, 8, True)
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    places = spill(h, access.hosts(mask))
+    orders = Orders(h, ShadowState(h))
+    warp = orders.shadow.number
+
+    def one(lane: Any) -> None:
+        bit = h.ir.shl(h.i32(1), lane)
+        number = _observe(h, orders.shadow, bit, element_at(h, places, lane, i64), h.i64(0))
+        generation = orders.get(ProxyShadow.GENERATIONS, number, i32)
+        count = orders.get(ProxyShadow.TENSOR_COMMITTED, warp, i32)
+        event = commit_at(h, orders, warp, h.ir.zext(count, i64))
+        h.store(h.ir.trunc(number, i16), event, CommitEvent.MBARRIER)
+        h.store(generation, event, CommitEvent.GENERATION)
+        h.store(bit, event, CommitEvent.MASK)
+        orders.put(h.ir.add(count, h.i32(1)), ProxyShadow.TENSOR_COMMITTED, warp)
+
+    h.for_each_lane(mask, one)
+    h.next()
 
 
 @emits(ProxyGroup)
@@ -232,6 +339,28 @@ def _group(h: Handler, orders: Orders, op: ProxyGroup, of: Any) -> None:
         orders.put(done, waited, of)
 
 
+@emits(ProxyEnd)
+def proxy_end(h: Handler, op: ProxyEnd) -> None:
+    mask = guard_mask(h, op.guard, True)
+    h.skip_unless_any(mask)
+    orders = Orders(h, ShadowState(h))
+    first = h.ir.shl(orders.shadow.number, h.i64(WARP_SHIFT))
+
+    def one(lane: Any) -> None:
+        of = h.ir.add(first, h.ir.zext(lane, i64))
+        word = orders.get(ProxyShadow.THREAD_LAST, of)
+        generation = h.ir.and_(h.ir.lshr(word, h.i64(GENERATION_SHIFT)), h.i64((1 << GENERATION_BITS) - 1))
+        waited = h.ir.zext(orders.get(ProxyShadow.THREAD_WAITED, of, i32), i64)
+        with h.ir.if_then(h.ir.and_(h.nonzero(word), h.ir.icmp_unsigned(">=", generation, waited)), likely=False):
+            orders.put(h.i64(0), ProxyShadow.THREAD_LAST, of)
+            places = h.i64(0), orders.get(ProxyShadow.THREAD_SOURCE, of)
+            leave(h, orders.shadow, Reason.UNREAD_SOURCE, word, places, lane)
+            _stop(h)
+
+    h.for_each_lane(mask, one)
+    h.next()
+
+
 def _note(h: Handler, orders: Orders, epoch: Any, seen: int, of: Any, generation: Any) -> Any:
     orders.put(epoch, seen, _ring(h, of, generation))
     return h.ir.add(generation, h.i64(1))
@@ -251,8 +380,15 @@ def proxy_fence(h: Handler, op: ProxyFence) -> None:
     for value, field in (
         (shadow.clock(WarpClock.EPOCH), FenceEvent.EPOCH), (who.block_floor, FenceEvent.BLOCK_FLOOR),
         (who.warp_floor, FenceEvent.WARP_FLOOR), (mask, FenceEvent.MASK), (h.i32(op.kinds), FenceEvent.KINDS),
+        (shadow.get(Shadow.ACQUIRED), FenceEvent.ACQUIRED),
     ):
         h.store(value, event, field)
+    table = shadow.get(Shadow.FENCED_BLOCKS)
+    with h.ir.if_then(h.nonzero(table) if op.kinds & Kinds.GLOBAL else const(i1, 0)):
+        place = h.ir.shl(h.ir.zext(shadow.get(Shadow.BLOCK, i32), i64), h.i64(3))
+        h.store(shadow.clock(WarpClock.EPOCH), h.ir.inttoptr(h.ir.add(table, place), pointer), 0)
     orders.put(h.ir.add(number, h.i32(1)), ProxyShadow.FENCES, warp)
+    alone = h.ir.icmp_unsigned("!=", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
+    h.branch_unless(alone, lambda: report(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask))
     shadow.begin_epoch()
     h.next()

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 from ...instructions.proxy_checks import ProxyMap
 from ....isa.tensor_maps import USED_BYTES
 from ...machine.status import Status
 from ...machine.proxy_shadow import Kinds
-from ...machine.shadow import EPOCH_SHIFT, SUPPRESSED, WORD_SHIFT, Reason, Region, Shadow
+from ...machine.shadow import SUPPRESSED, WORD_SHIFT, Reason, Region, Shadow
 from ..atomics import element_at
 from ..data import guard_mask
-from ..handler import Handler, i32, i64, pointer
+from ..handler import Handler, i64, pointer
 from ..instrumentation.epochs import ShadowState
 from ..registry import emits
 from .events import leave
-from .orders import Orders
+from .fences import demand
 
 __all__: list[str] = []
 
@@ -28,8 +27,7 @@ def proxy_map(h: Handler, op: ProxyMap) -> None:
     statement = h.field()
     h.skip_unless_any(mask)
     h.branch_unless(h.zero(h.ir.and_(statement, h.i32(SUPPRESSED))), h.next)
-    orders = Orders(h, ShadowState(h))
-    shadow = orders.shadow
+    shadow = ShadowState(h)
     regions, count = shadow.get(Shadow.REGIONS, pointer), shadow.get(Shadow.REGION_COUNT)
 
     def of_lane(lane: Any) -> None:
@@ -48,13 +46,11 @@ def proxy_map(h: Handler, op: ProxyMap) -> None:
     def word(at: Any, host: Any, number: Any, lane: Any) -> None:
         place = h.ir.add(at, h.ir.shl(number, h.i64(WORD_SHIFT)))
         writer = h.load(h.ir.inttoptr(place, pointer), 0, i64)
-        block = h.load(*shadow.block_of(h.ir.lshr(writer, h.i64(EPOCH_SHIFT))), i32)
-        mine = reduce(h.ir.and_, (
-            h.ir.icmp_signed(">=", writer, h.i64(0)), h.ir.icmp_unsigned(">", writer, shadow.get(Shadow.BASE)),
-            h.ir.icmp_unsigned("==", block, shadow.get(Shadow.BLOCK, i32)),
-        ))
-        who = orders.now(h.ir.shl(h.i32(1), lane))
-        bad = h.asked_if(mine, lambda: h.zero(orders.fenced(writer, who, Kinds.TENSORMAP)))
+        changed = h.ir.and_(
+            h.ir.icmp_signed(">=", writer, h.i64(0)), h.ir.icmp_unsigned(">=", writer, shadow.get(Shadow.LAUNCH))
+        )
+        bit = h.ir.shl(h.i32(1), lane)
+        bad = h.asked_if(changed, lambda: h.ir.not_(demand(h, shadow, writer, bit, Kinds.TENSORMAP)))
 
         def away() -> None:
             changed = h.ir.add(host, h.ir.shl(number, h.i64(op.granule)))

@@ -16,15 +16,16 @@ from llvmlite import ir
 from ...instructions.proxy_checks import ProxySettlement
 from ...machine.layout import LANES, Warp
 from ...machine.proxy_shadow import (
-    EVENTS, GENERATION_BITS, GENERATION_SHIFT, OBJECT_SHIFT, RING, FenceEvent, Objects, ProxyShadow,
+    ASYNC, COMMITS, EVENTS, GENERATION_BITS, GENERATION_SHIFT, OBJECT_SHIFT, RING, CommitEvent, FenceEvent, Objects,
+    ProxyShadow,
 )
 from ...machine.shadow import EPOCH_SHIFT, LANE, SEVERAL_LANES, WARP, WARP_SHIFT, Shadow, WarpClock, WarpOrder
-from ..handler import Handler, const, i1, i32, i64, lanes_of, pointer
+from ..handler import Handler, const, i1, i16, i32, i64, lanes_of, pointer
 from ..instrumentation.epochs import ShadowState
 from ..instrumentation.mbarriers import SETTLED
 from ..registry import builds
 
-__all__ = ["Orders", "Who"]
+__all__ = ["Orders", "Who", "commit_at"]
 
 _Row = lanes_of(i64)
 
@@ -140,11 +141,12 @@ class Orders:
         floors = h.ir.or_(h.ir.icmp_unsigned("<", word, who.block_floor), h.ir.icmp_unsigned("<", word, known))
         return h.ir.or_(floors, h.ir.and_(own, whole))
 
-    def fenced(self, word: Any, who: Who, kinds: int) -> Any:
+    def fenced(self, word: Any, who: Who, kinds: Any) -> Any:
         """Whether a fence stands between an access by the generic proxy and what lanes do: 2 where that is so of all
         accesses of its warp in its epoch, and where the fence may be one of those that are no longer known.
         """
         h, found = self.h, self.answer
+        wanted = h.i32(kinds) if isinstance(kinds, int) else kinds
         h.ir.store(h.i32(0), found)
 
         def of_warp(warp: Any) -> Any:
@@ -153,7 +155,7 @@ class Orders:
 
             def one(number: Any) -> Any:
                 event, fence = self.fence(warp, h.ir.sub(h.ir.sub(count, number), h.i64(1)))
-                kind = h.nonzero(h.ir.and_(h.load(event, FenceEvent.KINDS, i32), h.i32(kinds)))
+                kind = h.nonzero(h.ir.and_(h.load(event, FenceEvent.KINDS, i32), wanted))
                 epoch = h.load(event, FenceEvent.EPOCH, i64)
                 later = h.ir.icmp_unsigned("<", word, h.ir.add(epoch, h.i64(1 << EPOCH_SHIFT)))
 
@@ -197,13 +199,17 @@ def settlement(module: ir.Module, name: str, _: ProxySettlement) -> None:
     who = orders.now(mask, together)
     number = h.ir.and_(h.ir.lshr(word, h.i64(OBJECT_SHIFT)), h.i64(0xFF))
     generation = h.ir.and_(h.ir.lshr(word, h.i64(GENERATION_SHIFT)), h.i64((1 << GENERATION_BITS) - 1))
-    blocks = {name: h.block_named(name) for name in ("of_mbarrier", "of_group", "of_thread", "grouped")}
+    blocks = {name: h.block_named(name) for name in ("of_mbarrier", "of_group", "of_thread", "of_core", "grouped")}
     mbarrier = h.ir.icmp_unsigned("<", number, h.i64(Objects.WARPGROUP))
     h.ir.cbranch(mbarrier, blocks["of_mbarrier"], blocks["grouped"])
     h.ir.position_at_end(blocks["grouped"])
-    h.ir.cbranch(h.ir.icmp_unsigned("==", number, h.i64(Objects.THREAD)), blocks["of_thread"], blocks["of_group"])
+    chosen = h.ir.switch(number, blocks["of_group"])
+    chosen.add_case(h.i64(Objects.THREAD), blocks["of_thread"])
+    chosen.add_case(h.i64(Objects.TENSOR), blocks["of_core"])
     h.ir.position_at_end(blocks["of_thread"])
     _of_thread(h, orders, who, word, generation)
+    h.ir.position_at_end(blocks["of_core"])
+    _of_core(h, orders, word, generation)
     h.ir.position_at_end(blocks["of_group"])
     _of_group(h, orders, who, h.ir.sub(number, h.i64(Objects.WARPGROUP)), generation)
     h.ir.position_at_end(blocks["of_mbarrier"])
@@ -247,6 +253,46 @@ def _of_group(h: Handler, orders: Orders, who: Who, group: Any, generation: Any)
         h.ir.store(h.ir.or_(h.ir.load(found), good), found)
 
     h.count(h.i64(4), 1, one)
+    h.ir.ret(h.ir.load(found))
+
+
+def commit_at(h: Handler, orders: Orders, warp: Any, number: Any) -> Any:
+    """The record of a commit of a warp."""
+    place = h.ir.add(h.ir.mul(warp, h.i64(COMMITS)), h.ir.and_(number, h.i64(COMMITS - 1)))
+    place = h.ir.add(h.ir.mul(place, h.i64(CommitEvent.nbytes)), h.i64(ProxyShadow.TENSOR_COMMITS))
+    return h.add(orders.proxies, place)
+
+
+def _of_core(h: Handler, orders: Orders, word: Any, generation: Any) -> None:
+    """The phase of an mbarrier is known to be complete at which a commit of its thread behind it has arrived."""
+    warp = h.ir.lshr(h.ir.and_(word, h.i64(WARP)), h.i64(WARP_SHIFT))
+    lane = h.ir.shl(h.i32(1), h.ir.trunc(h.ir.and_(word, h.i64(LANE)), i32))
+    count = h.ir.zext(orders.get(ProxyShadow.TENSOR_COMMITTED, warp, i32), i64)
+    known = h.ir.icmp_signed("<=", h.ir.sub(count, generation), h.i64(COMMITS))
+    h.branch_unless(known, lambda: h.ir.ret(const(i1, 1)))
+    found = h.alloca(i1)
+    h.ir.store(const(i1, 0), found)
+    mask, together = h.function.args[4:]
+
+    def one(number: Any) -> Any:
+        event = commit_at(h, orders, warp, number)
+        mine = h.nonzero(h.ir.and_(h.load(event, CommitEvent.MASK, i32), lane))
+
+        def complete() -> Any:
+            at = h.ir.zext(h.load(event, CommitEvent.MBARRIER, i16), i64)
+            phase = h.ir.zext(h.load(event, CommitEvent.GENERATION, i32), i64)
+            other = h.ir.or_(h.ir.shl(at, h.i64(OBJECT_SHIFT)), h.ir.shl(phase, h.i64(GENERATION_SHIFT)))
+            followed = h.ir.icmp_unsigned("<", at, h.i64(Objects.WARPGROUP))
+            arguments = [*h.function.args[:3], h.ir.or_(other, h.i64(ASYNC)), mask, together]
+            over = h.asked_if(followed, lambda: h.ir.call(h.function, arguments))
+            return h.ir.or_(h.ir.not_(followed), over)
+
+        h.ir.store(h.asked_if(mine, complete), found)
+        return h.ir.add(number, h.i64(1))
+
+    h.loop(
+        generation, lambda n: h.ir.and_(h.ir.icmp_unsigned("<", n, count), h.ir.not_(h.ir.load(found))), one
+    )
     h.ir.ret(h.ir.load(found))
 
 
