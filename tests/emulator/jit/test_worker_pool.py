@@ -23,6 +23,8 @@ from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
 
 WORKERS = 4
+PATIENCE = 60
+"""Seconds until a thread stops waiting for another one."""
 
 
 @pytest.fixture
@@ -41,16 +43,17 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         seen.append(threading.get_ident())
         if seen[-1] != here:
             joined.set()
-            begun.wait(5)  # the launch is not to be over before its caller has run a block
+            begun.wait(PATIENCE)  # the launch is not to be over before its caller has run a block
         else:
             begun.set()
             if woken.is_set() and not joined.is_set():
                 woken.clear()
-                joined.wait(5)  # nor before another worker has
+                joined.wait(PATIENCE)  # nor before another worker has
         return run(self, turns)
 
     monkeypatch.setattr(worker_pool.WorkerPool, "wake", calling)
     monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-9)
+    monkeypatch.setattr(worker_pool, "SURE_SECONDS", 0.0)
     monkeypatch.setattr(worker_pool, "FIRST_BLOCKS", 1)
     monkeypatch.setattr(BlockState, "run", noted)
     with override(emulator_threads=WORKERS):
@@ -263,14 +266,11 @@ MEET:
 def test_a_barrier_for_the_grid(blocks: int, second_tier: bool, threads: list[int]) -> None:
     phases = 20
     text = kernel("u64 count, u64 sums, u64 seen", THREAD + GRID_BARRIER.replace("PHASES", str(phases)))
-    for _ in range(20):  # one worker may have begun all blocks before another is there
-        count, sums = np.zeros(1, np.uint32), np.zeros(phases + 1, np.uint32)
-        seen = np.zeros((phases + 1, blocks), np.uint32)
-        launch(text, blocks, 64, count=count, sums=sums, seen=seen, second_tier=second_tier)
-        assert (sums[1:] == blocks * (blocks - 1) // 2).all()
-        assert (seen[1:] == blocks * (blocks - 1) // 2).all()
-        if len(set(threads)) > 1:
-            break
+    count, sums = np.zeros(1, np.uint32), np.zeros(phases + 1, np.uint32)
+    seen = np.zeros((phases + 1, blocks), np.uint32)
+    launch(text, blocks, 64, count=count, sums=sums, seen=seen, second_tier=second_tier)
+    assert (sums[1:] == blocks * (blocks - 1) // 2).all()
+    assert (seen[1:] == blocks * (blocks - 1) // 2).all()
     assert len(set(threads)) > 1
 
 
@@ -472,7 +472,7 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
     def launches() -> None:
         for _ in range(3):
             launch(text, 1, 64, x=x)
-            assert tried.wait(5)
+            assert tried.wait(PATIENCE)
             for thread in threading.enumerate():
                 if thread.name == tier_up.THREAD:
                     thread.join()

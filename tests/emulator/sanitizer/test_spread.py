@@ -41,7 +41,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> Attempts:
         if threading.get_ident() != caller:
             joined.set()
         else:
-            joined.wait(5)  # the launch is not to be over before the other thread has run a block
+            joined.wait(60)  # the launch is not to be over before the other thread has run a block
         if random.random() < 0.2:
             time.sleep(random.random() * 1e-4)
 

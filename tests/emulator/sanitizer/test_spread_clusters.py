@@ -38,7 +38,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
         if threading.get_ident() != here:
             another.set()
         elif self.pool.woken:
-            another.wait(20)  # the launch is not to be over before the other thread has run a cluster
+            another.wait(60)  # the launch is not to be over before the other thread has run a cluster
         run(self, number, count)
 
     for module, name, value in (
