@@ -8,16 +8,13 @@ import math
 import struct
 import weakref
 from collections.abc import Container
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...analysis.stores import written_parameters
-from ...ir import Module
 from ...launch import Buffer, TracksWrites, buffers_of
-from ..machine.address_spaces import AddressSpaces
 from ..machine.allocation import address_of
-from ..machine.layout import LANES, SHARED_START, SPACE_BITS, Block, Entry
+from ..machine.layout import LANES, SHARED_START, Block, Entry
 from ..machine.proxy_shadow import GROUP_EPOCH, GROUP_RECORDS, GROUPED, ProxyShadow
 from ..machine.shadow import (
     BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
@@ -27,9 +24,10 @@ from ..machine.sync_graph import CELL, ROWS
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granularity
-from .shadow_store import GROUPED_LAYOUT, Marked, ShadowState, Store, routines, store
+from .regions import Region, global_spans
+from .shadow_store import GROUPED_LAYOUT, Marked, ShadowState, Store, mark, routines, store
 
-__all__ = ["Region", "ShadowMemory"]
+__all__ = ["ShadowMemory"]
 
 WORD_BYTES = 1 << WORD_SHIFT
 _MASK = (1 << 64) - 1
@@ -40,43 +38,6 @@ _WORDS = Shadow.span("WORDS", "FRESH")
 _HOME = Shadow.span("HOME", "HOME_BYTES")
 _LINK = Entry.span("SHADOW_WORDS", "SHADOW_STRIDE")
 _SHARED = Shadow.span("SHARED_ORIGIN", "SHARED_STRIDE")
-
-
-class Region(NamedTuple):
-    """A range of host memory and its shadow words: their address, and the bytes from one plane to the next."""
-
-    low: int
-    nbytes: int
-    words: int
-    stride: int
-    kind: int
-    owner: int = 0
-
-    def holds(self, host: int) -> bool:
-        return self.low <= host < self.low + self.nbytes
-
-
-def _mark(words: np.ndarray[Any, Any], mask: Any, nbytes: int, granule: int) -> None:
-    """Mark the bytes of a mask, or with True all of so many, in words of last writers."""
-    granules = -(-nbytes >> granule)
-    if mask is True:
-        words[:granules] = UNWRITTEN
-        return
-    unwritten = np.zeros(granules << granule, bool)
-    unwritten[:nbytes] = mask
-    words[:granules] = np.where(unwritten.reshape(granules, -1).any(1), UNWRITTEN, 0)
-
-
-def _only_read(spaces: AddressSpaces) -> frozenset[int]:
-    """The ranges of those parameters whose arrays a kernel does not write, wherever else they are passed."""
-    found: frozenset[int] | None = spaces.notes.get(_only_read)
-    if found is None:
-        function = spaces.function
-        written = written_parameters(Module(functions=[function]), function.name)
-        pointers = (name for name, _, nbytes in spaces.parameters if nbytes == 8)
-        found = frozenset(spaces.entries[name] for name in pointers if name not in written)
-        spaces.notes[_only_read] = found
-    return found
 
 
 class ShadowMemory:
@@ -110,9 +71,8 @@ class ShadowMemory:
         self.unwritten_buffers = self._unwritten_buffers() if init else []
         self.heap = init and any(guarded is not None and guarded.heap for guarded in launch.ranges)
         self.has_unwritten = self.heap or bool(self.unwritten_buffers)
-        self.spans, self.overlap = self._global_memory()
-        """Global memory in pieces: where each begins and ends, and how many arrays are in it; whether any overlap
-        of which the kernel writes one."""
+        self.spans, self.overlap = global_spans(self.launch, self.granule)
+        """As :func:`.global_spans` has them."""
         self.copied = False
         """Whether words may be those of bulk copies, which are of no epoch."""
         self.fenced: np.ndarray[Any, Any] | None = None
@@ -202,7 +162,7 @@ class ShadowMemory:
         if not fits or marked.resets != self.store.resets:
             words = np.zeros(Plane.COPY * stride + 16, np.uint64)
             mask = marked.mask() if isinstance(marked, Marked) else marked
-            _mark(words, mask, nbytes, self.granule)
+            mark(words, mask, nbytes, self.granule)
             marked = owner.unwritten = Marked(words, low, self.granule, nbytes, self.store.resets)
         self.kept.append(marked)
         return Region(low, nbytes, marked.words.ctypes.data, stride * WORD_BYTES, Kind.GLOBAL)
@@ -211,27 +171,6 @@ class ShadowMemory:
         buffers = buffers_of(self.launch.arguments)
         tracked = [(buffer, buffer.owner) for buffer in buffers if isinstance(buffer.owner, TracksWrites)]
         return [(buffer, owner) for buffer, owner in tracked if owner.unwritten is not None]
-
-    def _global_memory(self) -> tuple[list[list[int]], bool]:
-        mask = (1 << self.granule) - 1
-        reach, only_read = SPACE_BITS["global"] | SPACE_BITS["generic"], _only_read(self.launch.spaces)
-        spans = sorted(
-            (g.place & ~mask, (g.place + g.nbytes + mask) & ~mask, number not in only_read)
-            for number, g in enumerate(self.launch.ranges)
-            if g is not None and not g.shared and g.spaces & reach and not g.spaces & SPACE_BITS["param"] and g.nbytes
-        )
-        merged: list[list[int]] = []
-        overlap = written = False
-        for low, high, writes in spans:
-            if merged and low < merged[-1][1]:
-                written |= writes
-                overlap |= written
-                merged[-1][1] = max(merged[-1][1], high)
-                merged[-1][2] += 1
-            else:
-                merged.append([low, high, 1])
-                written = writes
-        return merged, overlap
 
     def _add_global_memory(self) -> None:
         """Add a region for each range of global memory."""
@@ -245,7 +184,7 @@ class ShadowMemory:
         ]
         for buffer, owner in self.unwritten_buffers:
             unwritten = owner.unwritten.mask() if isinstance(owner.unwritten, Marked) else owner.unwritten
-            _mark(self._last_writers(buffer), unwritten, buffer.nbytes, self.granule)
+            mark(self._last_writers(buffer), unwritten, buffer.nbytes, self.granule)
 
     def words(self, region: Region, host: int, granules: int, plane: int = Plane.WRITER) -> np.ndarray[Any, Any]:
         """The shadow words in a plane of so many granules from a host address on."""

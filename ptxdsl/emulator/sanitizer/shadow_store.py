@@ -19,7 +19,7 @@ from ..machine.proxy_shadow import GROUP_RECORDS, GroupRecord
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Plane, Shadow
 from .sync_log import SyncLog
 
-__all__ = ["GROUPED_LAYOUT", "Marked", "ShadowState", "Store", "routines", "store"]
+__all__ = ["GROUPED_LAYOUT", "Marked", "ShadowState", "Store", "mark", "routines", "store"]
 
 GROUPED_LAYOUT = 16
 _STATES = 16
@@ -75,6 +75,17 @@ class Marked:
         """Which bytes are unwritten."""
         granules = -(-self.nbytes >> self.granule)
         return np.repeat(self.words[:granules] == UNWRITTEN, 1 << self.granule)[: self.nbytes]
+
+
+def mark(words: np.ndarray[Any, Any], mask: Any, nbytes: int, granule: int) -> None:
+    """Mark the bytes of a mask, or with True all of so many, in words of last writers."""
+    granules = -(-nbytes >> granule)
+    if mask is True:
+        words[:granules] = UNWRITTEN
+        return
+    unwritten = np.zeros(granules << granule, bool)
+    unwritten[:nbytes] = mask
+    words[:granules] = np.where(unwritten.reshape(granules, -1).any(1), UNWRITTEN, 0)
 
 
 class Store:

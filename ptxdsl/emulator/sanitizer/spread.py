@@ -45,7 +45,8 @@ from .accesses import bulk_accesses, strength
 from .cluster_ends import asks_at_ends
 from .instrumentation import Instrumentation
 from .needs import Checks
-from .shadow_memory import Region, ShadowMemory
+from .regions import Region
+from .shadow_memory import ShadowMemory
 from .shadow_store import Store
 from .sync_log import SyncLog
 

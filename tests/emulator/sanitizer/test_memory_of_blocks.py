@@ -7,8 +7,10 @@ import ptxdsl
 import pytest
 from foreign_harness import HEADER
 from ptxdsl import use
+from ptxdsl.emulator.machine.shadow import UNWRITTEN
 from ptxdsl.emulator.sanitizer.happens_before import BlockOrder, Places
 from ptxdsl.emulator.sanitizer.sanitizer import collect
+from ptxdsl.emulator.sanitizer.shadow_store import store
 from ptxdsl.emulator.sanitizer.sync_log import SyncLog
 
 KERNEL = HEADER.replace("sm_80", "sm_90") + """.visible .entry k(.param .u64 x){cluster}
@@ -104,7 +106,9 @@ def test_what_clusters_have_not_written_is_of_their_launch(blocks: int) -> None:
       ld.u32 %v, [%x]; st.u32 [%s], %v; setp.eq.u32 %p, %v, 0; selp.b64 %x, %s, %x, %p;
       ld.u32 %v, [%x]; st.u32 [%out], %v; ret;
     }""")["k"]
+    store().renumber()
     with use("emulator"):
         ptxdsl.load(text)["k"].configure(blocks, 2, sanitize="all")(x)
+        assert store().free and not any((words == UNWRITTEN).any() for words, _ in store().free)
         copy.configure(1, 1024, sanitize="all")(x, out)
     np.testing.assert_array_equal(out, x)

@@ -41,13 +41,13 @@ def copy_halves(x: Array[u16, 1], y: Array[u16, 1]) -> None:
 def marked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of arrays that a launch marks as unwritten."""
     found: list[int] = []
-    original = shadow_memory._mark
+    original = shadow_memory.mark
 
     def counted(words: Any, mask: Any, nbytes: int, granule: int) -> None:
         found.append(nbytes)
         original(words, mask, nbytes, granule)
 
-    monkeypatch.setattr(shadow_memory, "_mark", counted)
+    monkeypatch.setattr(shadow_memory, "mark", counted)
     return found
 
 

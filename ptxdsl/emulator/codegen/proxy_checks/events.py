@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -148,20 +149,27 @@ def _number(h: Handler, orders: Orders, host: Any) -> Any:
     return number
 
 
+def _observe_each(h: Handler, access: Access, mask: Any, then: Callable[[Orders, Any, Any, Any], None]) -> None:
+    """Follow what each lane does to an mbarrier; ``then`` gets its number, its host address and the lane."""
+    places = spill(h, access.hosts(mask))
+    orders = Orders(h, ShadowState(h))
+
+    def one(lane: Any) -> None:
+        host = element_at(h, places, lane, i64)
+        then(orders, _observe(h, orders.shadow, h.ir.shl(h.i32(1), lane), host, h.i64(0)), host, lane)
+
+    h.for_each_lane(mask, one)
+    h.next()
+
+
 @emits(ProxyObject, slow_path=True)
 def proxy_object(h: Handler, op: ProxyObject) -> None:
     access = Access(h, op.address, None, 8, True)
     mask = guard_mask(h, op.guard, True)
     objects, statement = h.slot(), h.ir.zext(h.field(), i64)
     h.skip_unless_any(mask)
-    hosts = access.hosts(mask)
-    orders = Orders(h, ShadowState(h))
-    places = spill(h, hosts)
-    mine = h.ir.or_(statement, h.ir.shl(orders.shadow.number, h.i64(WARP_SHIFT)))
 
-    def one(lane: Any) -> None:
-        host, bit = element_at(h, places, lane, i64), h.ir.shl(h.i32(1), lane)
-        number = _observe(h, orders.shadow, bit, host, h.i64(0))
+    def one(orders: Orders, number: Any, host: Any, lane: Any) -> None:
         at = place_at(h, objects, lane, i64)
         h.ir.store(h.i64(0), at, align=8)
         with h.ir.if_then(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS))):
@@ -169,13 +177,13 @@ def proxy_object(h: Handler, op: ProxyObject) -> None:
             word = h.ir.or_(h.ir.shl(number, h.i64(OBJECT_SHIFT)), h.ir.shl(generation, h.i64(GENERATION_SHIFT)))
             word = h.ir.or_(word, h.i64(ASYNC))
             h.ir.store(word, at, align=8)
+            mine = h.ir.or_(statement, h.ir.shl(orders.shadow.number, h.i64(WARP_SHIFT)))
             orders.put(h.ir.or_(h.ir.or_(word, mine), h.ir.zext(lane, i64)), ProxyShadow.COPIES, number)
             initialiser = orders.get(ProxyShadow.INITIALISERS, number)
             with h.ir.if_then(h.nonzero(initialiser), likely=False):
                 _demand_fenced(h, orders, number, initialiser, host, lane)
 
-    h.for_each_lane(mask, one)
-    h.next()
+    _observe_each(h, access, mask, one)
 
 
 def _demand_fenced(h: Handler, orders: Orders, number: Any, word: Any, host: Any, lane: Any) -> None:
@@ -209,17 +217,12 @@ def proxy_reuse(h: Handler, op: ProxyReuse) -> None:
     access = Access(h, op.address, None, 8, True)
     mask = guard_mask(h, op.guard, True)
     h.skip_unless_any(mask)
-    places = spill(h, access.hosts(mask))
-    orders = Orders(h, ShadowState(h))
 
-    def one(lane: Any) -> None:
-        host, bit = element_at(h, places, lane, i64), h.ir.shl(h.i32(1), lane)
-        number = _observe(h, orders.shadow, bit, host, h.i64(0))
+    def one(orders: Orders, number: Any, host: Any, lane: Any) -> None:
         with h.ir.if_then(h.ir.icmp_unsigned("<", number, h.i64(MBARRIERS))):
             _demand_unused(h, orders, number, host, lane)
 
-    h.for_each_lane(mask, one)
-    h.next()
+    _observe_each(h, access, mask, one)
 
 
 def _demand_unused(h: Handler, orders: Orders, number: Any, host: Any, lane: Any) -> None:
@@ -286,23 +289,18 @@ def proxy_commit(h: Handler, op: ProxyCommit) -> None:
     access = Access(h, op.address, None, 8, True)
     mask = guard_mask(h, op.guard, True)
     h.skip_unless_any(mask)
-    places = spill(h, access.hosts(mask))
-    orders = Orders(h, ShadowState(h))
-    warp = orders.shadow.number
 
-    def one(lane: Any) -> None:
-        bit = h.ir.shl(h.i32(1), lane)
-        number = _observe(h, orders.shadow, bit, element_at(h, places, lane, i64), h.i64(0))
+    def one(orders: Orders, number: Any, _: Any, lane: Any) -> None:
+        warp = orders.shadow.number
         generation = orders.get(ProxyShadow.GENERATIONS, number, i32)
         count = orders.get(ProxyShadow.TENSOR_COMMITTED, warp, i32)
         event = commit_at(h, orders, warp, h.ir.zext(count, i64))
         h.store(h.ir.trunc(number, i16), event, CommitEvent.MBARRIER)
         h.store(generation, event, CommitEvent.GENERATION)
-        h.store(bit, event, CommitEvent.MASK)
+        h.store(h.ir.shl(h.i32(1), lane), event, CommitEvent.MASK)
         orders.put(h.ir.add(count, h.i32(1)), ProxyShadow.TENSOR_COMMITTED, warp)
 
-    h.for_each_lane(mask, one)
-    h.next()
+    _observe_each(h, access, mask, one)
 
 
 @emits(ProxyGroup)
