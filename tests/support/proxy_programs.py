@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ptxdsl.emulator.machine.layout import Mbarrier
+
 __all__ = ["THREADS", "Program", "programs"]
 
 THREADS = 256
@@ -389,12 +391,15 @@ def _remade() -> list[Program]:
     expect = "@%p0 mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [bar+8], 64;"
     again = init.replace("[bar]", "[bar+8]")
     fill = "@%p0 mbarrier.arrive.shared.b64 _, [bar+8];\n" + load(bar="bar+8", size=64).splitlines()[1]
+    lacking, magic = 64 << Mbarrier.TX, Mbarrier.VALID << Mbarrier.MAGIC
     for name, steps, right in (
         ("made again behind a wait", [load(), wait("W"), SYNC, init, SYNC, load(), wait("V")], True),
         ("made again behind another's wait", [load(), wait("W", who="%p3"), SYNC, init], True),
         ("made again, another one is pending", [load(bar="bar+8"), init, SYNC, wait("W", "bar+8")], True),
         ("invalid behind a wait", [load(), wait("W", who="%p0"), inval], True),
         ("invalid twice", [load(), wait("W"), SYNC, inval, init, SYNC, load(), wait("V"), SYNC, inval], True),
+        ("data where it was, as one whose bytes lack", [
+            load(), wait("W"), SYNC, inval, f"@%p0 st.shared.b64 [bar], {lacking};", init, SYNC, load(), wait("V")], True),
         ("bytes that have come", [
             load("other"), wait("W"), expect, fill, wait("V", "bar+8"), SYNC, again], True),
         ("made again, nobody waits", [load(mark="//#"), SYNC, f"{init} //@"], False),
@@ -405,6 +410,8 @@ def _remade() -> list[Program]:
         ("made again, bytes lack", [load("other"), wait("W"), expect, SYNC, f"{again} //@"], False),
     ):
         found.append(_made(f"mbarrier: {name}", [READY, *steps], right))
+    data = f"@%p0 st.shared.b64 [bar], {magic | lacking};"
+    found.append(_made("mbarrier: made over data that looks like one", [data, READY, load(), wait("W")], True))
     return found
 
 
@@ -418,6 +425,7 @@ def _unseen() -> list[Program]:
         ("two mbarriers", [load(), load("other", "bar+8"), wait("W", who="%p4"), wait("V", "bar+8", who="%p0")], True),
         ("no load", ["setp.eq.u32 %p45, %r0, 4096;", load(who="%p45")], True),
         ("loaders leave", [load(), "@%p0 ret;", wait("W")], True),
+        ("many phases ago", [load(), wait("W"), *["@%p0 mbarrier.arrive.shared.b64 _, [bar];"] * 6], True),
         ("nobody waits", [load(mark="//@")], False), ("a barrier", [load(mark="//@"), SYNC], False),
         ("the phase before", [*again, load(mark="//@")], False),
         ("the other mbarrier", [load(), load("other", "bar+8", "//@"), wait("W")], False),
