@@ -8,13 +8,14 @@ Buffers are taken from a list and given back, never shared: the driver call drop
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import DriverError, LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
-from ..isa.targets import Limits
+from ..isa.targets import PORTABLE_CLUSTER, Limits
 from ..launch import Argument, Handle, LaunchConfig, Scalar
 from .device import Driver, driver
 from .tools import NoAssembler
@@ -133,6 +134,9 @@ class LoadedFunction:
             )
         if geometry.cluster is not None and gpu.capability < 90:
             raise LaunchError(f"clusters need sm_90, the GPU ({gpu.name}) is sm_{gpu.capability}", loc=caller())
+        if geometry.cluster is not None and math.prod(geometry.cluster) > PORTABLE_CLUSTER:
+            which = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            gpu.call("cuFuncSetAttribute", self.handle, which, 1)
         if static + geometry.shared > Limits().static_shared:
             which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             gpu.call("cuFuncSetAttribute", self.handle, which, geometry.shared)

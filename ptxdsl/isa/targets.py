@@ -19,8 +19,8 @@ from ..errors import TargetError
 from .specs import Need
 
 __all__ = [
-    "FORMER", "LATEST", "LEGACY", "MEMORY", "TARGETS", "Limits", "Target", "assembled", "introduced", "limits",
-    "lowest", "satisfies", "served", "serves", "unmet", "version_text",
+    "FORMER", "LATEST", "LEGACY", "MEMORY", "PORTABLE_CLUSTER", "TARGETS", "Limits", "Target", "assembled",
+    "introduced", "limits", "lowest", "satisfies", "served", "serves", "unmet", "version_text",
 ]
 
 Version = tuple[int, int]
@@ -151,11 +151,16 @@ MEMORY = {"local": 512 << 10, "const": 64 << 10}
 """The bytes of a thread's local memory, and of a module's constant memory, on every target."""
 
 
+PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that every GPU with clusters can place; a kernel is asked for more by an attribute."""
+
+
 class Limits(NamedTuple):
     """What a launch on a target may ask for.
 
     Sizes in bytes; ``static_shared`` is what a kernel may declare, ``shared`` what it may have with dynamic shared
-    memory; ``cluster`` counts blocks, ``registers`` are of a thread, ``block_registers`` of a block, both of 32 bits.
+    memory; ``cluster`` counts blocks, of which every GPU with clusters takes PORTABLE_CLUSTER; ``registers`` are of a
+    thread, ``block_registers`` of a block, both of 32 bits.
     """
 
     threads: int = 1024
@@ -184,10 +189,10 @@ def assembled(target: str) -> str:
 def limits(target: str) -> Limits:
     """The limits of a target: table "Technical Specifications per Compute Capability" of the CUDA programming guide.
 
-    >>> limits("sm_90a").shared, limits("sm_75").cluster
-    (232448, 1)
+    >>> limits("sm_90a").shared, limits("sm_75").cluster, limits("sm_90a").cluster
+    (232448, 1, 16)
     """
     number = _ALL[target].number
     shared = {75: 64, 80: 163, 82: 163, 86: 99, 87: 163, 88: 99, 89: 99, 120: 99, 121: 99}.get(number, 227) << 10
-    cluster = 0 if number < 90 else 8
-    return Limits(shared=shared, cluster=max(1, cluster), parameters=4352 if number < 90 else 32764)
+    cluster = 1 if number < 90 else 16 if number < 120 else PORTABLE_CLUSTER
+    return Limits(shared=shared, cluster=cluster, parameters=4352 if number < 90 else 32764)

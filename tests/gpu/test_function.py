@@ -86,6 +86,19 @@ def test_cluster_cooperative_stream_and_shared(cu: Standin) -> None:
     assert cu.launches[-1].attributes == {}
 
 
+@pytest.mark.parametrize(("cluster", "allowed"), [
+    (8, {}), ((4, 2, 2), {"CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1}),
+])
+def test_clusters_of_more_blocks_than_every_gpu_takes(cu: Standin, cluster: Any, allowed: dict[str, int]) -> None:
+    @ptx_kernel
+    def k(x: Ptr[f32]) -> None:
+        x[ptx.ctaid.x] = 1.0
+
+    cu.layout = "Q"
+    k.configure((16, 4, 2), 32, cluster=cluster)(ptxdsl.zeros(16, f32))
+    assert cu.attributes == allowed
+
+
 @pytest.mark.parametrize(
     ("options", "limits", "capability", "message"),
     [

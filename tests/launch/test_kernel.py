@@ -137,10 +137,10 @@ def test_directives_about_clusters() -> None:
     error = error_of(lambda: k.configure(8, 32, cluster=8)(1))
     assert error.message == "cluster (8, 1, 1) has 8 blocks; kernel `k` is made for at most 4 (maxclusterrank)"
     k.configure(8, 32, cluster=4)(1)
-    error = error_of(lambda: k.configure(16, 32, cluster=16)(1))
-    assert error.message == "cluster.x is 16; it can be 1 to 8"
-    error = error_of(lambda: k.configure((8, 8), 32, cluster=(4, 4))(1))
-    assert error.message == "cluster (4, 4, 1) has 16 blocks; the limit is 8"
+    error = error_of(lambda: k.configure(32, 32, cluster=32)(1))
+    assert error.message == "cluster.x is 32; it can be 1 to 16"
+    error = error_of(lambda: k.configure((8, 8), 32, cluster=(8, 4))(1))
+    assert error.message == "cluster (8, 4, 1) has 32 blocks; the limit is 16"
 
 
 @needs_ptxas

@@ -399,7 +399,8 @@ def _remade() -> list[Program]:
         ("invalid behind a wait", [load(), wait("W", who="%p0"), inval], True),
         ("invalid twice", [load(), wait("W"), SYNC, inval, init, SYNC, load(), wait("V"), SYNC, inval], True),
         ("data where it was, as one whose bytes lack", [
-            load(), wait("W"), SYNC, inval, f"@%p0 st.shared.b64 [bar], {lacking};", init, SYNC, load(), wait("V")], True),
+            load(), wait("W"), SYNC, inval, f"@%p0 st.shared.b64 [bar], {lacking};", init, SYNC, load(), wait("V"),
+        ], True),
         ("bytes that have come", [
             load("other"), wait("W"), expect, fill, wait("V", "bar+8"), SYNC, again], True),
         ("made again, nobody waits", [load(mark="//#"), SYNC, f"{init} //@"], False),

@@ -110,11 +110,11 @@ def test_to_the_next_block_of_the_cluster(size: int) -> None:
     np.testing.assert_array_equal(out, np.roll(x.reshape(blocks, size), 1, axis=0))
 
 
-@pytest.mark.parametrize("mask", [0b1111, 0b0101, 0b1000, 0b0001])
+@pytest.mark.parametrize(("blocks", "mask"), [(4, 0b1111), (4, 0b0101), (4, 0b1000), (4, 0b0001), (16, 0xA5C3)])
 @pytest.mark.parametrize("width", ["", "::16b", "::32b"])
-def test_multicast(mask: int, width: str) -> None:
+def test_multicast(blocks: int, mask: int, width: str) -> None:
     """Block 1 sends; those of the mask find the bytes and their mbarriers complete, the others nothing."""
-    size, blocks = 512, 4
+    size = 512
     x, out = random_bytes(size), np.zeros((blocks, size), np.uint8)
     given = "%h9" if width != "::32b" else "%r40"
     body = f"""

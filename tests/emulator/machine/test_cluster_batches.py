@@ -45,7 +45,7 @@ def run(text: str, grid: Any, block: Any, cluster: tuple[int, int, int], second:
     program.run("k", config, [argument(name, value) for name, value in arguments.items()])
 
 
-SHAPES = ((4, 1, 1), (2, 3, 1), (1, 2, 2))
+SHAPES = ((4, 1, 1), (2, 3, 1), (4, 2, 2))
 
 
 @pytest.mark.parametrize(("how", "cluster"), [*zip(FETCHES, 2 * SHAPES)])

@@ -38,7 +38,7 @@ def index(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize(("grid", "cluster"), [
-    ((8, 1, 1), (4, 1, 1)), ((4, 6, 2), (2, 3, 1)), ((3, 2, 4), (1, 2, 4)), ((2, 2, 2), None),
+    ((8, 1, 1), (4, 1, 1)), ((4, 6, 2), (2, 3, 1)), ((3, 2, 4), (1, 2, 4)), ((4, 8, 2), (2, 4, 2)), ((2, 2, 2), None),
 ])
 def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | None, conservative: bool) -> None:
     blocks = grid[0] * grid[1] * grid[2]
@@ -63,7 +63,7 @@ def test_indices(grid: tuple[int, int, int], cluster: tuple[int, int, int] | Non
 
 @pytest.mark.parametrize("conservative", [False, True])
 @pytest.mark.parametrize("how", FETCHES)
-@pytest.mark.parametrize(("grid", "cluster"), [(8, 4), (6, 2), ((2, 4), (2, 2)), (16, 8), (4, 1)])
+@pytest.mark.parametrize(("grid", "cluster"), [(8, 4), (6, 2), ((2, 4), (2, 2)), (16, 8), (48, 16), (4, 1)])
 def test_each_block_reads_the_next(how: str, grid: Any, cluster: Any, conservative: bool) -> None:
     config = LaunchConfig(grid, 64, cluster=cluster)
     out = np.zeros((config.blocks, 64), np.uint32)

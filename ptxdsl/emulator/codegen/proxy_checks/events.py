@@ -255,7 +255,6 @@ def proxy_unseen(h: Handler, op: ProxyUnseen) -> None:
     warp = h.ir.shl(h.i32(1), h.ir.trunc(orders.shadow.number, i32))
     others = h.ir.or_(h.ir.xor(h.load(h.block, Block.LIVE, i32), warp), h.ir.xor(h.load(h.warp, Warp.ALIVE, i32), mask))
     h.branch_unless(h.zero(others), h.next)
-    base = h.splat(orders.shadow.get(Shadow.BASE))
 
     def one(number: Any) -> None:
         copy = orders.get(ProxyShadow.COPIES, number)
@@ -269,7 +268,7 @@ def proxy_unseen(h: Handler, op: ProxyUnseen) -> None:
                 row = h.ir.mul(_ring(h, number, later), h.i64(LANES))
                 place = h.ir.add(h.ir.shl(row, h.i64(3)), h.i64(ProxyShadow.SEEN))
                 epochs = h.load(orders.proxies, place, lanes_of(i64), 8)
-                some = h.nonzero(h.mask(h.ir.icmp_unsigned(">=", epochs, base)))
+                some = h.nonzero(h.mask(h.ir.icmp_unsigned("!=", epochs, h.splat(h.i64(0)))))
                 h.ir.store(h.ir.or_(h.ir.load(seen), some), seen)
                 return h.ir.add(later, h.i64(1))
 
