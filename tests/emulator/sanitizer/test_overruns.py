@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Array, MemoryFault, RaceError, f32, loop, ptx, ptx_kernel, reg, shared, u32, use, when
+from ptxdsl import Array, MemoryFault, RaceError, TrapError, f32, loop, ptx, ptx_kernel, reg, shared, u32, use, when
 from ptxdsl.config import override
 from ptxdsl.emulator.runtime import worker_pool
 from ptxdsl.emulator.sanitizer.sanitizer import collect
@@ -44,6 +44,13 @@ def tables(x: Array[u32, 1], y: Array[u32, 1]) -> None:
     with when(ptx.tid.x == 3):
         ptx.red.global_.add.u32(y.at(100), 1)
     y[ptx.tid.x] = ptx.tid.x
+
+
+@ptx_kernel
+def trapped(who: u32, y: Array[u32, 1]) -> None:
+    y[ptx.tid.x + 30] = 1
+    with when(ptx.tid.x == who):
+        ptx.trap()
 
 
 def arrays(kind: Any = np.float32) -> tuple[Any, Any]:
@@ -93,6 +100,20 @@ def test_atomics() -> None:
     error, y = caught(tables, np.uint32)
     assert "memory" in [finding.kind for finding in error.findings]
     assert np.array_equal(y, np.arange(32))
+
+
+@pytest.mark.parametrize("who", [2, 3])
+@pytest.mark.parametrize("tools", ["memory", "all"])
+def test_another_fault_of_the_block_is_raised_too(tools: str, who: int) -> None:
+    """Thread 2 is the first out of bounds; the trap is its own, on another line, or another thread's."""
+    launch = trapped.configure(1, 32, sanitize=tools, backend="emulator")
+    with collect() as findings, pytest.raises(TrapError) as trap:
+        launch(who, np.zeros(32, np.uint32))
+    assert [(finding.kind, finding.access.thread) for finding in findings] == [("memory", (2, 0, 0))]
+    assert trap.value.thread == (who, 0, 0)
+    with pytest.raises(MemoryFault) as first:
+        launch(who, np.zeros(32, np.uint32))
+    assert isinstance(first.value.__cause__, TrapError)
 
 
 def test_json() -> None:
