@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .events import Event, Threads
 from .executions import Path, State
-from .machine import Element, Step
+from .thread_steps import Element, Step
 
 __all__ = ["Accesses"]
 
@@ -124,16 +124,20 @@ class Accesses:
     def _races(self, address: int, nbytes: int) -> bool:
         return not self._raced.isdisjoint(range(address, address + nbytes))
 
-    def disturbed(self, state: State, thread: int) -> bool:
+    def disturbed(self, state: State, step: Step) -> bool:
         """Whether another thread may still write what a thread is about to read."""
-        for element in state.paths[thread].step.elements:
-            for at in range(element.address, element.address + element.nbytes):
-                for other, place in self._last.get(at, {}).items():
-                    path = state.paths[other]
-                    ahead = path.others or (place >= path.step.depth and not path.ended)
-                    if other != thread and ahead:
-                        return True
-        return False
+        return any(
+            other != step.thread and self._is_ahead(state, other, place)
+            for element in step.elements for at in range(element.address, element.address + element.nbytes)
+            for other, place in self._last.get(at, {}).items()
+        )
+
+    def _is_ahead(self, state: State, number: int, place: int) -> bool:
+        """Whether a thread has not come to a place yet."""
+        path = state.find(number)
+        if path is None:  # a copy that has not begun
+            path, place = state.paths[self.threads.begun_by(number)[0]], 1 << 30
+        return bool(path.others) or (place >= path.step.depth and not path.ended)
 
     def private(self, step: Step) -> bool:
         """Whether no other thread writes what a thread is about to read."""

@@ -22,10 +22,10 @@ from ...launch.arrays import describe
 from ..runtime.block_state import LaunchState
 from ..tools.observer import Observer
 from .axioms import Execution
-from .events import Threads
+from .events import SHARED_PLACE, Threads
 from .executions import Complete
 from .fences import repair
-from .machine import SHARED_PLACE, Machine, follows
+from .machine import Machine, copies_in, follows
 from .outcome import Condition, Outcome, Outcomes
 from .schedule_outcomes import arrays_of, bounds, contents, schedule_outcomes
 from .schedule_search import ScheduleSearch
@@ -38,8 +38,8 @@ BOUND = 100
 """Memory operations that a thread may make,"""
 LIMIT = 200_000
 """and states of a search."""
-FEW = 32
-"""Threads of a launch that is explored by the axioms."""
+FEW, FEW_WITH_COPIES = 32, 8
+"""Threads of a launch that is explored by the axioms, and of one that begins copies."""
 
 
 class Memory:
@@ -108,7 +108,8 @@ class Explorer(Observer):
 
     def explores_by_axioms(self, launch: LaunchState) -> bool:
         """Whether a launch is small enough."""
-        return launch.blocks * launch.config.threads <= FEW and follows(launch)
+        most = FEW_WITH_COPIES if copies_in(launch) else FEW
+        return launch.blocks * launch.config.threads <= most and follows(launch)
 
     def _by_axioms(self, launch: LaunchState, memory: Memory) -> Outcomes:
         bound, limit = self.bound or BOUND, self.limit or LIMIT
@@ -196,8 +197,10 @@ class _Collected:
     def _race(self, execution: Execution, a: int, b: int) -> str:
         one, other = sorted((execution.events[a], execution.events[b]), key=lambda e: (e.statement.line, e.who))
         name, mixed = self.names.element(max(one.address, other.address))[0], one[3:5] != other[3:5]
-        sizes = " by accesses of different bytes, of which the model says nothing" if mixed else ""
-        return f"{place_of(one.statement)} and {place_of(other.statement)}, on {name}{sizes}"
+        how = " by accesses of different bytes, of which the model says nothing" if mixed else ""
+        if "async" in (one.proxy, other.proxy):
+            how = "" if one.proxy == other.proxy else " by different proxies: `fence.proxy.async` orders them"
+        return f"{place_of(one.statement)} and {place_of(other.statement)}, on {name}{how}"
 
     def _repaired(self, holds: Callable[[Outcome], bool]) -> list[str] | None:
         def shows(execution: Execution) -> bool:
@@ -233,8 +236,8 @@ def outcomes(
     passed stay as they are. ``bound``: memory operations of a thread, ``limit``: states of the search. ``progress``
     shows how far it has come on stderr, by default where that is a terminal.
 
-    Raises EmulationError for what it does not follow (asynchronous copies, matrix instructions, exchanges of registers
-    between lanes), LaunchError beyond the limit.
+    A launch of more than 32 threads, or with tensor copies, matrix instructions or exchanges of registers between
+    lanes, is explored by its schedules, without weak behaviour. Raises LaunchError beyond the limit.
 
     >>> from ptxdsl import Ptr, outcomes, ptx, ptx_kernel, u32, otherwise, when
     >>> @ptx_kernel

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from .events import Event, Threads, morally_strong, overlaps
+from .events import SHARED_PLACE, Event, Threads, morally_strong, overlaps
 
 __all__ = ["Execution", "Order", "Race"]
 
@@ -160,6 +160,28 @@ class Execution:
                     if head != tail and self.strong(head, tail):
                         order[head] |= 1 << tail
         self._barriers(order)
+        for n, event in enumerate(self.events):
+            for other in self._awaited(event):
+                order[other] |= 1 << n
+        return order
+
+    def _awaited(self, event: Event) -> Iterator[int]:
+        """What a wait for copies finds complete: all of their events, or those before they write."""
+        writes = sum(1 << n for n in self.writes if not self.events[n].reads)
+        for n, other in enumerate(self.events):
+            if other.who.thread in event.awaits and (not event.awaits_reads or self.program[n] & writes):
+                yield n
+
+    def with_copies(self, base: Order) -> Order:
+        """Base causality order: what precedes the begin of a copy precedes all that it does, and no more by that."""
+        begun = {event.begins: n for n, event in enumerate(self.events) if event.begins >= 0}
+        order = list(base) if begun else base
+        for n, event in enumerate(self.events):
+            begin = begun.get(event.who.thread, -1)
+            if begin >= 0:
+                for before, after in enumerate(base):
+                    if after >> begin & 1:
+                        order[before] |= 1 << n
         return order
 
     def _barriers(self, order: Order) -> None:
@@ -190,7 +212,7 @@ class Execution:
             if any(base[then] >> first & 1 for first in self.fences for then in bits(fences[first])):
                 continue
             whole = close([a | b for a, b in zip(base, fences)]) if any(fences) else base
-            found = Causality(self, whole)
+            found = Causality(self, self.with_copies(whole))
             if found.holds():
                 yield found
 
@@ -213,7 +235,10 @@ class Causality:
                 self.order[n] |= kept[middle]
 
     def _kept_by_proxies(self) -> Order:
-        """Base causality order without that between accesses of different proxies, or by one in different blocks."""
+        """Base causality order without that between accesses of different proxies, or by one in different blocks.
+
+        It is kept where a fence between the two proxies is on the way.
+        """
         events, threads = self.execution.events, self.execution.threads
         special = [n for n, event in enumerate(events) if event.proxy]
         if not special:
@@ -223,9 +248,21 @@ class Causality:
             for other, event in enumerate(events):
                 near = threads.covers("cta", events[n].who.thread, event.who.thread)
                 if event.nbytes and not (near and event.proxy == events[n].proxy):
-                    kept[n] &= ~(1 << other)
-                    kept[other] &= ~(1 << n)
+                    for first, then in ((n, other), (other, n)):
+                        if not self._fenced(first, then):
+                            kept[first] &= ~(1 << then)
         return kept
+
+    def _fenced(self, first: int, then: int) -> bool:
+        """Whether a fence between the generic proxy and the async one is between two events."""
+        events = self.execution.events
+        if "nc" in (events[first].proxy, events[then].proxy):
+            return False
+        memory = "async.shared" if events[then].address >= SHARED_PLACE else "async.global"
+        return any(
+            event.fences in ("async", memory) and self.base[first] >> n & 1 and self.base[n] >> then & 1
+            for n, event in enumerate(events)
+        )
 
     def holds(self) -> bool:
         """Whether it is irreflexive, and no read reads what follows it."""

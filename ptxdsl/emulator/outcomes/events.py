@@ -8,10 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-__all__ = ["INITIAL", "SPREAD", "Event", "Identity", "Source", "Threads", "morally_strong", "overlaps"]
+__all__ = [
+    "INITIAL", "SHARED_BITS", "SHARED_PLACE", "SPREAD", "Event", "Identity", "Source", "Threads", "morally_strong",
+    "overlaps",
+]
 
 INITIAL = None
 """What a read has for a source where it reads the memory of before the launch."""
+SHARED_PLACE = 1 << 60
+"""Where the addresses of events in shared memory begin; those in global memory are the host's."""
+SHARED_BITS = 32
 SPREAD = ("cta", "cluster", "gpu", "sys")
 """The scopes, each within the next one."""
 
@@ -38,7 +44,9 @@ class Event(NamedTuple):
     ``reads`` and ``writes``: both for a read-modify-write. ``address``, ``nbytes``: what a memory operation accesses;
     shared memory has addresses of its own for each block. ``strong``: not weak. ``sc``: a fence of that kind.
     ``barrier`` names a barrier and which of its phases; ``waits`` for those that arrive there. ``proxy`` is "" for the
-    generic one.
+    generic one; ``fences``: between it and the async one, in all memory, "async", or in one space, "async.global" or
+    "async.shared". ``begins`` the copy of this number; ``awaits`` the end of such copies, or that they have read
+    (``awaits_reads``). An implicit fence has no ``statement``.
     """
 
     who: Identity
@@ -53,6 +61,10 @@ class Event(NamedTuple):
     fence: bool = False
     scope: str = ""
     proxy: str = ""
+    fences: str = ""
+    begins: int = -1
+    awaits: tuple[int, ...] = ()
+    awaits_reads: bool = False
     sources: tuple[Source, ...] = ()
     read: bytes = b""
     written: bytes = b""
@@ -72,14 +84,33 @@ class Event(NamedTuple):
 
 
 class Threads:
-    """The threads that take part: their blocks and clusters, by the number of the thread."""
+    """The threads that take part: their blocks and clusters, by the number of the thread.
+
+    Copies that complete later are threads too, with the numbers behind those of the launch, in the block of the thread
+    that begins them, or of the mbarrier that counts their bytes.
+    """
 
     def __init__(self, blocks: Iterable[int], clusters: Iterable[int]) -> None:
         self.blocks, self.clusters = list(blocks), list(clusters)
-        self.names: list[str] = []
+        self._count = len(self.blocks)
+        self._copies: dict[tuple[int, int, int], int] = {}
 
     def __len__(self) -> int:
-        return len(self.blocks)
+        """How many the launch has, without copies."""
+        return self._count
+
+    def copy(self, thread: int, index: int, block: int) -> int:
+        """The number of a copy: the one with this index among those of a thread."""
+        found = self._copies.get((thread, index, block))
+        if found is None:
+            found = self._copies[thread, index, block] = len(self.blocks)
+            self.blocks.append(block)
+            self.clusters.append(self.clusters[self.blocks.index(block)])
+        return found
+
+    def begun_by(self, number: int) -> tuple[int, int]:
+        """The thread that begins a copy, and the index of that among its copies."""
+        return next(key[:2] for key, copy in self._copies.items() if copy == number)
 
     def covers(self, scope: str, one: int, other: int) -> bool:
         """Whether a scope of one thread includes the other."""

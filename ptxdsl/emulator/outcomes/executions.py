@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .axioms import Execution, Race
 from .barriers import Phase
 from .events import Event, Identity, Source
-from .machine import Step
+from .thread_steps import Step
 
 __all__ = ["PENDING", "Complete", "Path", "Sources", "State", "agree", "events_of", "events_of_step", "steps_of"]
 
@@ -71,20 +71,30 @@ class Path:
 
 def _alike(one: Step, other: Step) -> bool:
     """Whether two steps are the same place, and read the same."""
-    if other.kind != one.kind or other.place != one.place or other.bar != one.bar:
+    if (other.kind, other.place, other.bar, other.begins) != (one.kind, one.place, one.bar, one.begins):
         return False
     return not one.reads or other.elements == one.elements
 
 
 class State(NamedTuple):
-    """An execution that grows: the threads, and the phase of each barrier."""
+    """An execution that grows: the threads, then the copies by their numbers, and the phase of each barrier."""
 
     paths: tuple[Path, ...]
     phases: tuple[Phase, ...] = ()
 
-    def with_path(self, thread: int, path: Path) -> State:
-        """The same with one thread further on."""
-        return self._replace(paths=(*self.paths[:thread], path, *self.paths[thread + 1 :]))
+    def with_path(self, at: int, path: Path) -> State:
+        """The same with the thread or copy at a place further on."""
+        return self._replace(paths=(*self.paths[:at], path, *self.paths[at + 1 :]))
+
+    def with_copy(self, path: Path) -> State:
+        """The same with a copy that has begun."""
+        return self._replace(paths=tuple(sorted((*self.paths, path), key=lambda each: each.step.thread)))
+
+    def find(self, number: int) -> Path | None:
+        """How far a thread or a copy has come, by its number; None where the copy has not begun."""
+        if number < len(self.paths) and self.paths[number].step.thread == number:
+            return self.paths[number]
+        return next((path for path in self.paths if path.step.thread == number), None)
 
     def events(self) -> list[Event]:
         """The events of all threads."""
@@ -126,7 +136,13 @@ def events_of_step(step: Step, after: Step, taken: Any) -> Iterator[Event]:
     effects, who = step.effects, Identity(step.thread, 2 * step.depth, 0)
     event = Event(who, strong=True, scope=effects.scope, statement=step.statement)
     acquires, releases = effects.acquires, effects.releases
-    if step.kind == "fence":
+    if step.kind == "copy":
+        yield event._replace(begins=taken[0])
+    elif step.kind == "wait":
+        yield event._replace(awaits=taken, awaits_reads="read" in step.statement.form.tokens)
+    elif step.kind == "fence":
+        if step.fences:
+            yield event._replace(fences=step.fences)
         if effects.fence == "threads" and not any("sync_restrict" in token for token in step.statement.form.tokens):
             yield event._replace(fence=True, acquire=acquires, release=releases, sc=effects.order == "sc")
     elif step.kind == "barrier":
@@ -145,6 +161,8 @@ def events_of_step(step: Step, after: Step, taken: Any) -> Iterator[Event]:
                 release=bool(wrote) and releases, proxy=step.proxy, sources=taken[n] if step.reads else (),
                 read=given, written=wrote,
             )
+        if step.fences:
+            yield Event(who._replace(place=who.place + 1), fences=step.fences)
 
 
 def agree(events: list[Event]) -> bool:

@@ -64,8 +64,11 @@ def _stronger(form: Form, scope: str) -> tuple[tuple[str, str], ...]:
 
 
 def _changes(event: Event, scope: str, first: bool) -> Iterable[Change]:
-    """What can be done about a memory operation."""
+    """What can be done about a memory operation, or before a copy begins."""
     number = id(event.statement)
+    if event.begins >= 0:
+        yield Change(3, number, "", "", "fence.proxy.async", True)
+        return
     for order, mnemonic in _stronger(event.statement.form, _widest(scope, event.scope)):
         yield Change(_COSTS[order], number, order, scope, mnemonic)
     for cost, order in ((4, "acq_rel"), (6, "sc")):
@@ -73,7 +76,7 @@ def _changes(event: Event, scope: str, first: bool) -> Iterable[Change]:
             yield Change(cost, number, order, scope, f"fence.{order}.{scope}", True)
 
 
-def _changed(events: Sequence[Event], changes: Iterable[Change]) -> list[Event]:
+def _changed(threads: int, events: Sequence[Event], changes: Iterable[Change]) -> list[Event]:
     """The events with changes made; places are doubled, so that there is room before each."""
     by_statement: dict[int, list[Change]] = {}
     for change in changes:
@@ -87,7 +90,9 @@ def _changed(events: Sequence[Event], changes: Iterable[Change]) -> list[Event]:
         for change in by_statement.get(id(event.statement), ()):
             if not change.fence:
                 moved = _strengthened(moved, change)
-            elif not event.who.element:
+            elif event.begins >= 0:
+                found.append(Event(moved.who._replace(place=moved.who.place - 1), fences="async"))
+            elif not event.who.element and event.who.thread < threads:
                 found.append(Event(
                     moved.who._replace(place=moved.who.place - 1), strong=True, fence=True, acquire=True, release=True,
                     sc=change.order == "sc", scope=change.scope, statement=event.statement,
@@ -122,7 +127,7 @@ def repair(executions: Sequence[Execution], shows: Callable[[Execution], bool]) 
     found: dict[Change, None] = {}
     for execution in executions:
         for event in execution.events:
-            if event.nbytes:
+            if event.begins >= 0 or (event.nbytes and event.who.thread < len(threads)):
                 statements[id(event.statement)] = event.statement
                 first = not any(
                     e.nbytes and e.who.thread == event.who.thread and e.who.place < event.who.place
@@ -136,7 +141,7 @@ def repair(executions: Sequence[Execution], shows: Callable[[Execution], bool]) 
     order = list(executions)
     for changes in candidates[:MOST]:
         for n, execution in enumerate(order):
-            if shows(Execution(threads, _changed(execution.events, changes))):
+            if shows(Execution(threads, _changed(len(threads), execution.events, changes))):
                 order.insert(0, order.pop(n))  # what refutes one change often refutes the next
                 break
         else:

@@ -7,7 +7,9 @@ So each instruction is computed by the code that computes it in every launch, an
 What a thread does depends on nothing but what it reads: the steps of a thread form a tree, of which each step is
 executed once, however many executions it is part of. Between steps lies a copy of the warp's memory.
 
-What it cannot see: asynchronous copies, matrix instructions, textures and surfaces, and instructions that exchange
+Copies that complete later are steps of their own (:mod:`.copies`).
+
+What it cannot see: tensor copies, matrix instructions, textures and surfaces, and instructions that exchange
 registers between the lanes of a warp; these are refused by name. Local, constant and parameter memory is the thread's.
 """
 
@@ -29,61 +31,15 @@ from ..runtime.block_state import TIME_SLICE, LaunchState
 from ..runtime.events import handle
 from ..runtime.faults import failure
 from .block_states import LoneBlocks
+from .copies import CopyStep, begins_of, copy_of, group_of, is_copy
+from .events import SHARED_BITS, SHARED_PLACE
+from .thread_steps import Copy, Element, Step
 
-__all__ = ["SHARED_BITS", "SHARED_PLACE", "Element", "Machine", "Step", "follows"]
+__all__ = ["Machine", "copies_in", "follows"]
 
-SHARED_PLACE = 1 << 60
-"""Where the addresses of events in shared memory begin; those in global memory are the host's."""
-SHARED_BITS = 32
 SLICES = 2000
 """Time slices that a thread may run between two of its memory operations."""
 _PRIVATE = ("local", "param", "const")
-
-
-class Element(NamedTuple):
-    """A part of an access: the address that events have, where it lies in host memory, and its bytes."""
-
-    address: int
-    host: int
-    nbytes: int
-
-
-class Step:
-    """A place in a thread where it is about to do what others may see, or has ended.
-
-    ``kind`` is access, fence, barrier, end, or fault, with an ``error``; an access ``reads`` what others may have
-    written, or ``writes``. ``given`` is what was read to come here by the
-    statement before, ``wrote`` what that wrote. ``turns``: the thread was in the same state before, and has changed no
-    memory since.
-    """
-
-    __slots__ = (
-        "bar", "children", "compare", "depth", "elements", "error", "given", "key", "kind", "number", "parent", "place",
-        "reads", "snapshot", "statement", "thread", "turns", "writes", "wrote",
-    )
-
-    def __init__(self, thread: int, parent: Step | None, given: tuple[bytes, ...], wrote: tuple[bytes, ...]) -> None:
-        self.thread, self.parent, self.given, self.wrote = thread, parent, given, wrote
-        self.depth: int = parent.depth + 1 if parent is not None else 0
-        self.kind, self.place = "end", -1
-        self.statement: Any = None
-        self.elements: tuple[Element, ...] = ()
-        self.bar: tuple[int, int] = (0, 0)
-        self.compare: bytes | None = None
-        self.error: Exception | None = None
-        self.children: dict[tuple[bytes, ...], Step] = {}
-        self.snapshot: tuple[bytes, bytes, bytes] = (b"", b"", b"")
-        self.key: tuple[bytes, bytes] = (b"", b"")
-        self.turns, self.reads, self.writes = False, False, False
-
-    @property
-    def proxy(self) -> str:
-        """The proxy of an access, "" for the generic one: loads through the non-coherent cache have another one."""
-        return "nc" if "nc" in self.statement.form.tokens else ""
-
-    @property
-    def effects(self) -> Any:
-        return self.statement.form.effects
 
 
 def _access(statement: Instruction) -> Any:
@@ -91,7 +47,7 @@ def _access(statement: Instruction) -> Any:
 
 
 def _stops(statement: Instruction | Call) -> str:
-    """What a statement is for other threads: access, fence, barrier, or "" of what only its thread sees."""
+    """What a statement is: access, fence, barrier, copy, commit, wait, or "" where only its own thread sees it."""
     if not isinstance(statement, Instruction):
         return ""
     effects = statement.form.effects
@@ -99,6 +55,10 @@ def _stops(statement: Instruction | Call) -> str:
         return "barrier"
     if effects.fence in ("threads", "proxies", "mbarrier_init"):
         return "fence"
+    if is_copy(statement.form):
+        return "copy"
+    if group_of(statement.form):
+        return "commit" if effects.commits else "wait"
     seen = [access for access in effects.accesses if access.reads or access.writes]
     others = [access for access in seen if access.space not in _PRIVATE]
     unknown = any(access.kind not in ("elements", "mbarrier") for access in others)
@@ -120,6 +80,12 @@ def follows(launch: LaunchState) -> bool:
     except EmulationError:
         return False
     return True
+
+
+def copies_in(launch: LaunchState) -> bool:
+    """Whether a launch begins copies that complete later."""
+    body = launch.spaces.function.body or ()
+    return any(isinstance(each, Instruction) and is_copy(each.form) for each in body)
 
 
 class _Stops(NamedTuple):
@@ -152,6 +118,7 @@ class Machine:
         self.blocks = LoneBlocks(launch, code)
         self.state = self.blocks.state(0)
         self.roots: dict[int, Step] = {}
+        self.copies: dict[tuple[Any, ...], CopyStep] = {}
         self.executed = 0
         """Steps that the emulator has run."""
         self._apart = self.state.first - self.state.address
@@ -171,7 +138,25 @@ class Machine:
         """The next step, where this one reads what is ``given``, element by element."""
         found = step.children.get(given)
         if found is None:
-            found = step.children[given] = self._execute(step, given)
+            found = step.executed(given) if isinstance(step, CopyStep) else self._execute(step, given)
+            step.children[given] = found
+        return found
+
+    def block_of(self, step: Step) -> int:
+        """The block of the copy that a step begins: that of the mbarrier that completes it, else of its thread."""
+        own, mbarrier = step.thread // self.per_block, begins_of(step).mbarrier
+        if mbarrier is None:
+            return own
+        whole = (mbarrier.address - SHARED_PLACE) >> SHARED_BITS
+        places = ((block, *self.blocks.place(block)) for block in range(self.launch.blocks))
+        return next((n for n, cluster, rank in places if cluster * self.blocks.size + rank == whole), own)
+
+    def copy(self, number: int, copy: Copy) -> CopyStep:
+        """The first step of a copy."""
+        key = number, id(copy.statement), *copy[1:]
+        found = self.copies.get(key)
+        if found is None:
+            found = self.copies[key] = CopyStep(number, copy)
         return found
 
     def _begin(self, thread: int) -> None:
@@ -280,6 +265,10 @@ class Machine:
         step.statement, step.kind = statement, _stops(statement)
         if step.kind == "barrier":
             self._describe_barrier(step)
+        if step.kind == "copy":
+            self._describe_copy(step)
+        if step.kind == "wait":
+            step.bar = self._named(step).get("n", 0), 0
         if step.kind != "access":
             return True
         access = _access(statement)
@@ -327,9 +316,38 @@ class Machine:
                 return Element(at + area.place - area.address, at + area.place - area.address, nbytes)
         return Element(at, 0, nbytes)
 
+    def _describe_copy(self, step: Step) -> None:
+        form, operands = step.statement.form, step.statement.operands
+        size = self._named(step)["size"]
+        places = [
+            self._element(step.thread, access.space, self._address(step.thread, access.space, operands[access.operand]),
+                          access.nbytes or size)
+            for access in form.effects.accesses
+        ]
+        if not all(self._is_inside(place) for place in places):
+            step.kind, step.error = "fault", EmulationError(
+                f"a copy of {size} bytes out of bounds", loc=step.statement.loc, ptx_line=step.statement.line or None,
+                instruction=render(step.statement),
+            )
+            return
+        step.begins = copy_of(step.statement, places[1], places[0], places[2] if len(places) > 2 else None)
+
+    def _is_inside(self, element: Element) -> bool:
+        """Whether an element lies in memory that there is."""
+        if element.address >= SHARED_PLACE:
+            return element.address % (1 << SHARED_BITS) + element.nbytes <= SHARED_START + self.launch.shared_bytes
+        areas = (area for area in self.launch.ranges if area is not None and not area.shared)
+        return any(a.place <= element.address and element.address + element.nbytes <= a.place + a.nbytes for a in areas)
+
+    def _named(self, step: Step) -> dict[str, int]:
+        """The numbers of operands, by their names."""
+        named = {spec.name: operand for spec, operand in zip(step.statement.form.operands, step.statement.operands)}
+        wanted = ("a", "b", "membermask") if step.kind == "barrier" else ("n", "size")
+        return {name: self.number(step.thread, named[name]) for name in wanted if name in named}
+
     def _describe_barrier(self, step: Step) -> None:
         named = {spec.name: operand for spec, operand in zip(step.statement.form.operands, step.statement.operands)}
-        numbers = {name: self.number(step.thread, named[name]) for name in ("a", "b", "membermask") if name in named}
+        numbers = self._named(step)
         step.bar = numbers.get("a", numbers.get("membermask", 0)), numbers.get("b", 0)
         step.compare = bytes([self._holds(step.thread, named["c"])]) if "c" in named else None
 

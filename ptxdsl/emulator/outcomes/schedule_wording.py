@@ -9,7 +9,7 @@ from ...launch import LaunchConfig
 from ..machine.layout import SHARED_START
 from ..runtime.faults import index_in
 from .causality import Racing
-from .machine import SHARED_PLACE
+from .events import SHARED_PLACE
 from .schedule import Actor
 from .schedule_search import Result, ScheduleSearch
 from .steps import Step

@@ -16,8 +16,11 @@ came that was not known, the search is made again with that knowledge. A turn of
 began in, without a change of memory, is left out: an execution without it allows the same and more. A thread that can
 do nothing else waits forever.
 
+A copy that completes later (:mod:`.copies`) is one thread more from where it begins; a wait for it goes on when it has
+come to its end.
+
 What it cannot see: dependencies are tried with a few values (those that the memory may have, and a random one), not
-proved.
+proved; a read is not of what comes of a copy that its thread begins later.
 """
 
 from __future__ import annotations
@@ -30,9 +33,11 @@ from typing import Any
 from .accesses import Accesses
 from .axioms import Execution
 from .barriers import Barriers
+from .copies import begins_of, waited
 from .events import Event, Source, Threads
 from .executions import PENDING, Complete, Path, Sources, State, agree, events_of_step, steps_of
-from .machine import Machine, Step
+from .machine import Machine
+from .thread_steps import Step
 
 __all__ = ["Limit", "Search"]
 
@@ -99,11 +104,16 @@ class Search:
         changed = True
         while changed:
             changed = False
-            for thread in range(len(self.threads)):
-                while self._goes_on(state.paths[thread]):
-                    self.accesses.learn(state.paths[thread])
-                    state = state.with_path(thread, self._grown(state.paths[thread], (), ()))
-            moved = self.barriers.advance(state.paths, state.phases)
+            at = 0
+            while at < len(state.paths):
+                path = state.paths[at]
+                while self._goes_on(path):
+                    self.accesses.learn(path)
+                    path = self._grown(path, (), ())
+                changed = changed or path is not state.paths[at]
+                state, begun = self._begun(state.with_path(at, path), at)
+                at, changed = at + (not begun), changed or begun
+            moved = self.barriers.advance(state.paths[: len(self.threads)], state.phases)
             if moved is not None:
                 changed = True
                 moves, phases = moved
@@ -111,6 +121,26 @@ class Search:
                 for thread, (taken, given) in moves.items():
                     state = state.with_path(thread, self._grown(state.paths[thread], taken, given))
         return state
+
+    def _begun(self, state: State, at: int) -> tuple[State, bool]:
+        """With the copy that a thread is about to begin, or behind a wait for copies that is over; whether it is."""
+        path, step = state.paths[at], state.paths[at].step
+        if step.depth >= self.bound or path.kind not in ("copy", "wait"):
+            return state, False
+        if path.kind == "copy":
+            number = self._number(step)
+            begun = state.with_path(at, self._grown(path, (number,), ()))
+            return begun.with_copy(Path(self.machine.copy(number, begins_of(step)))), True
+        numbers = tuple(self._number(each) for each in waited(step))
+        ends = [state.find(number) for number in numbers]
+        if any(end is None or not end.ended for end in ends):
+            return state, False
+        return state.with_path(at, self._grown(path, numbers, ())), True
+
+    def _number(self, step: Step) -> int:
+        """The number of the copy that a step begins."""
+        index = sum(each.kind == "copy" for each in steps_of(step)) - 1
+        return self.threads.copy(step.thread, index, self.machine.block_of(step))
 
     def _grown(self, path: Path, taken: Any, given: tuple[bytes, ...]) -> Path:
         after = self.machine.after
@@ -121,14 +151,14 @@ class Search:
         if step.depth >= self.bound and step.kind != "end":
             self.cut = True
             return False
-        return kind == "fence" or (kind == "access" and not step.reads)
+        return kind in ("fence", "commit") or (kind == "access" and not step.reads)
 
     def _following(self, state: State) -> tuple[list[State], Complete | None]:
         paths = state.paths
         reading = [n for n, p in enumerate(paths) if p.kind == "access" and p.step.reads and p.step.depth < self.bound]
         for path in paths:
             self.accesses.learn(path)
-        alone = [n for n in reading if not self.accesses.disturbed(state, n)][:1]
+        alone = [n for n in reading if not self.accesses.disturbed(state, paths[n].step)][:1]
         events = state.events()
         following = [grown for thread in alone or reading for grown in self._reads(state, thread, events)]
         if not following and alone:  # it turns in a circle, and others may still read
@@ -143,7 +173,7 @@ class Search:
         left = [path.step for path in paths if not path.ended]
         if any(step.depth >= self.bound for step in left):
             return [], None
-        if any(self._escapes(state, step.thread) for step in left):
+        if any(self._escapes(state, n) for n, path in enumerate(paths) if not path.ended):
             return [], None
         return [], self._complete(events, left, [path.step for path in paths if path.kind == "fault"])
 
@@ -159,7 +189,8 @@ class Search:
     def _reads(self, state: State, thread: int, events: list[Event]) -> Iterator[State]:
         """The executions in which a thread makes its next read."""
         path = state.paths[thread]
-        postponed = self._postponed(path) if self.accesses.disturbed(state, thread) else None
+        waits = thread < len(self.threads) and self.accesses.disturbed(state, path.step)
+        postponed = self._postponed(path) if waits else None
         if postponed is not None:
             yield self._settled(state.with_path(thread, postponed))
         for grown, added in self._taken(path, events):
@@ -266,7 +297,7 @@ class Search:
             steps = steps_of(last)
             at = steps[place]
             for was, following in pairwise(steps[place:]):
-                if at.place != was.place or (at.reads and at.elements != was.elements):
+                if at.place != was.place or at.begins != was.begins or (at.reads and at.elements != was.elements):
                     return None
                 at = self.machine.after(at, given if was is steps[place] else following.given)
                 if at.turns:

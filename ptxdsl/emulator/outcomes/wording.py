@@ -12,8 +12,7 @@ from ..machine.unsupported import render
 from ..runtime.block_state import LaunchState
 from ..runtime.faults import index_in
 from .axioms import Execution
-from .events import Event, Identity
-from .machine import SHARED_BITS, SHARED_PLACE
+from .events import SHARED_BITS, SHARED_PLACE, Event, Identity
 
 __all__ = ["Names", "place_of"]
 
@@ -60,10 +59,11 @@ class Names:
         return f"address {address:#x}", ""
 
     def value(self, address: int, data: bytes) -> str:
-        """Bytes as a number of the array's type."""
+        """Bytes as a number of the array's type, or a list of such."""
         dtype = self.element(address)[1]
-        if dtype and np.dtype(dtype).itemsize == len(data):
-            return str(np.frombuffer(data, dtype)[0])
+        if dtype and not len(data) % np.dtype(dtype).itemsize:
+            numbers = np.frombuffer(data, dtype)
+            return str(numbers[0] if len(numbers) == 1 else numbers.tolist())
         return str(int.from_bytes(data, "little"))
 
     def execution(self, execution: Execution, last: Sequence[int]) -> str:
@@ -74,11 +74,20 @@ class Names:
             if event.writes:
                 writers.setdefault(event.address, []).append(event)
         for n, event in enumerate(execution.events):
+            if event.statement is None:
+                continue
             if event.who.thread != thread:
                 thread = event.who.thread
-                lines.append(f"{self.thread(thread)}:")
+                lines.append(f"{self._who(execution, thread)}:")
             lines.append(f"  {self._event(event, execution, n in last and len(writers[event.address]) > 1)}")
         return "\n".join(lines)
+
+    def _who(self, execution: Execution, number: int) -> str:
+        """A thread, or ``copy 0 of thread 0 of block 1``."""
+        if number < len(execution.threads):
+            return self.thread(number)
+        thread, index = execution.threads.begun_by(number)
+        return f"copy {index} of {self.thread(thread)}"
 
     def _event(self, event: Event, execution: Execution, is_last: bool) -> str:
         text = f"{place_of(event.statement)}: {_line(event.statement)}"
@@ -101,7 +110,7 @@ class Names:
                 said.append("from before the launch")
             else:
                 write = execution.events[execution.number[who]]
-                whose = "its own" if who.thread == event.who.thread else f"by {self.thread(who.thread)}"
+                whose = "its own" if who.thread == event.who.thread else f"by {self._who(execution, who.thread)}"
                 said.append(f"written at {place_of(write.statement)} ({whose})")
         return " and ".join(said)
 
