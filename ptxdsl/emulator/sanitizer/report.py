@@ -17,7 +17,7 @@ from ..machine.layout import LANES, LOCAL_START, SHARED_START, Warp
 from ..machine.tensor_memory import TensorMemory
 from ..machine.warp_rows import lanes_of_warps
 from ..machine.shadow import (
-    EPOCH_SHIFT, LANE, LAST_STATEMENT, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Action, Reason, WarpClock,
+    EPOCH_SHIFT, LANE, LAST_STATEMENT, PENDING, STATEMENT_SHIFT, WARP, WARP_SHIFT, Reason, WarpClock,
 )
 from ..machine.unsupported import render
 from ..rewrite.deferred_loads import reads_cells
@@ -25,7 +25,7 @@ from ..rewrite.definedness import checks_definedness
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.faults import Scene, block_of, index_in, set_bits
 from ..runtime.memory_faults import element_name
-from .accesses import action_of, bulk_accesses, checked_access, strength
+from .accesses import bulk_accesses, checked_access, strength
 from .findings import Access, Finding, Index
 from .hand_over import Write
 from .origins import Origins
@@ -329,12 +329,11 @@ class Reporter:
         statements = state.code.graph.statements
         forms = [statements[n].form for n in (place, before) if n < len(statements)]  # type: ignore[union-attr]
         if mine.block != theirs.block:
-            one_cluster = self._one_cluster(mine.block, theirs.block)
-            if one_cluster and theirs.verb == "mbarrier operation" and action_of(forms[-1]) == Action.INITIALISES:
+            if theirs.verb == "mbarrier operation":  # of these, shadow words are of initialisations alone
                 return MADE_AFAR
             if any(strength(form) for form in forms) and not all(strength(form) for form in forms):
                 return "let both be atomic, or order them: `fence.acq_rel.gpu` on both sides of a flag"
-            if one_cluster:
+            if self._one_cluster(mine.block, theirs.block):
                 return "put a barrier of the cluster between the two: `ptxdsl.cluster.sync()`"
             return "blocks are ordered by nothing but atomics and flags: release one and acquire it, or launch twice"
         if place == before:

@@ -9,6 +9,7 @@ from emulator_harness import argument, kernel
 from ptxdsl import emulator
 from ptxdsl.emulator.jit.compilation import compile_block_function
 from ptxdsl.emulator.sanitizer import proofs
+from ptxdsl.emulator.sanitizer.report import MADE_AFAR
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.launch import LaunchConfig
 
@@ -106,6 +107,20 @@ def test_what_only_its_block_reaches_is_proven(monkeypatch: pytest.MonkeyPatch) 
     for name in ("the block's own, with one", "by an index from memory, into another"):
         findings(CASES[name][0].replace(FILL, f"{FILL} bar.sync 0;"))
     assert [len(each.ordered) for each in seen] == [4, 1]
+
+
+def test_the_advice_for_an_mbarrier_of_another_block() -> None:
+    text = kernel("u64 out", f"""
+    .shared .align 8 .b64 bar;
+    mov.u32 %r0, %cluster_ctarank; setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r0, 1; mov.u32 %r2, bar;
+    mapa.shared::cluster.u32 %r3, %r2, 0; @%p0 mbarrier.init.shared.b64 [bar], 1;
+    barrier.cluster.arrive.relaxed; barrier.cluster.wait;
+    @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3]; {SYNC} ret;
+    """)
+    run = emulator.load(text).launcher("k", LaunchConfig(2, 1, cluster=2, sanitize=ALL))
+    with collect() as found:
+        run([argument("out", np.zeros(1, np.uint32))])
+    assert [each.hint for each in found if each.kind == "race"] == [MADE_AFAR]
 
 
 @pytest.mark.parametrize(("cluster", "hint"), [
