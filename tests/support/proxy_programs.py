@@ -426,7 +426,7 @@ def _unseen() -> list[Program]:
         ("two mbarriers", [load(), load("other", "bar+8"), wait("W", who="%p4"), wait("V", "bar+8", who="%p0")], True),
         ("no load", ["setp.eq.u32 %p45, %r0, 4096;", load(who="%p45")], True),
         ("loaders leave", [load(), "@%p0 ret;", wait("W")], True),
-        ("many phases ago", [load(), wait("W"), *["@%p0 mbarrier.arrive.shared.b64 _, [bar];"] * 6], True),
+        ("many phases ago", [load(), wait("W", who="%p0"), *["@%p0 mbarrier.arrive.shared.b64 _, [bar];"] * 6], True),
         ("nobody waits", [load(mark="//@")], False), ("a barrier", [load(mark="//@"), SYNC], False),
         ("the phase before", [*again, load(mark="//@")], False),
         ("the other mbarrier", [load(), load("other", "bar+8", "//@"), wait("W")], False),

@@ -6,6 +6,7 @@ first x is 7, and all else 0: a load of x finds 7 before a copy to it is complet
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import ptxdsl
 import pytest
 from litmus import explored, ptx_of, reaches
 from ptxdsl import LaunchError
+from ptxdsl.config import override
 from ptxdsl.emulator.outcomes import api
 
 OUT = "! cp.async.bulk.global.shared::cta.bulk_group [%x], [sx], 16; ;; ! cp.async.bulk.commit_group;"
@@ -57,6 +59,11 @@ TESTS = {
         steps("st sx 1", PROXY, OUT, "! cp.async.bulk.wait_group 1;", "ld r0 x"), "0:r0=7", ALLOWED),
     "it is in no group": (
         steps("st sx 1", PROXY, OUT.partition(" ;; ")[0], DONE, "ld r0 x"), "0:r0=7", ALLOWED),
+    "it is in a group of cp.async, whose wait this is": (
+        steps("st sx 1", PROXY, OUT.partition(" ;; ")[0], GROUP, "ld r0 x"), "0:r0=7", ALLOWED),
+    "it is in a group of cp.async": (
+        steps("st sx 1", PROXY, OUT.partition(" ;; ")[0], "! cp.async.commit_group;", DONE, "ld r0 x"), "0:r0=7",
+        ALLOWED),
     "loaded, no wait": (steps(INIT, EXPECT, IN, "ld r0 sx"), "0:r0=0", ALLOWED),
     # What its thread does next.
     "overwritten": (steps("st sx 1", PROXY, OUT, "st sx 2"), "x=2", ALLOWED),
@@ -172,3 +179,54 @@ def test_more_threads_are_explored_by_schedules(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(api.Explorer, "by_schedules", lambda *_: (_ for _ in ()).throw(LaunchError("by schedules")))
     with pytest.raises(LaunchError, match="by schedules"):
         ptxdsl.outcomes(*launch_of(f"{text}{'|ld r0 u' * 8}"))
+
+
+class _BySchedules(api.Explorer):
+    def explores_by_axioms(self, _: Any) -> bool:
+        return False
+
+
+def _step(draw: random.Random, number: int) -> str:
+    """A step of one thread: two tiles in global memory, at x and at [%x+16], and two in shared memory."""
+    memory, tile = draw.choice(("%x", "%x+16")), draw.choice(("sx", "tile"))
+    return draw.choice((
+        f"st.shared.u32 [{tile}], {number};", f"st.global.u32 [{memory}], {number};", "fence.proxy.async;",
+        f"cp.async.bulk.global.shared::cta.bulk_group [{memory}], [{tile}], 16;\ncp.async.bulk.commit_group;",
+        f"cp.async.ca.shared.global [{tile}], [{memory}], 16;\ncp.async.commit_group;",
+        f"cp.async.bulk.wait_group {draw.randint(0, 1)};", "cp.async.bulk.wait_group.read 0;",
+        f"cp.async.wait_group {draw.randint(0, 1)};",
+        f"ld.shared.u32 %r0, [{tile}];\nst.global.u32 [%out+{4 * (number % 6)}], %r0;",
+        f"ld.global.u32 %r0, [{memory}];\nst.global.u32 [%out+{4 * (number % 6)}], %r0;",
+    ))
+
+
+def _states(explorer: api.Explorer, text: str) -> tuple[set[str], bool]:
+    """The final states, and whether they are all, without a race."""
+    memory, out = np.full(8, 7, np.uint32), np.zeros((1, 6), np.uint32)
+    with override(backend="emulator", sanitize="off"), explorer:
+        ptxdsl.load(text)["litmus"].configure(1, 1, backend="emulator")(memory, out)
+    found = explorer.found
+    assert found is not None
+    return {str(each) for each in found if not each.error}, found.complete and not found.races
+
+
+def test_random_programs_beside_their_schedules(rng: np.random.Generator) -> None:
+    """What the runs of the emulator end in is among the outcomes; it is all of them where nothing races."""
+    draw, equal = random.Random(int(rng.integers(1 << 32))), 0
+    zeros = "mov.u32 %t0, 0;\n" + "\n".join(
+        f"st.shared.v4.u32 [{tile}], {{%t0, %t0, %t0, %t0}};" for tile in ("sx", "tile")
+    )
+    frame = ptx_of("! BODY").replace("sx[6];", "sx[6];\n.shared .align 16 .b32 tile[4];")
+    for _ in range(15):
+        steps = [_step(draw, number) for number in range(1, draw.randint(3, 8))]
+        while sum("16;" in step for step in steps) > 2:  # the executions of copies that race are too many
+            steps.pop()
+        body = "\n".join((zeros, *steps))
+        text = frame.replace("BODY", body)
+        every, good = _states(api.Explorer(), text)
+        found, complete = _states(_BySchedules(), text)
+        assert found <= every, text
+        assert found == every or not good, text
+        assert complete or not good, text
+        equal += good
+    assert equal
