@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...launch import Buffer
+from ...types import dtype_of
 from ..machine.unsupported import render
 from ..runtime.block_state import LaunchState
 from ..runtime.faults import index_in
@@ -36,15 +37,16 @@ class Names:
         block, thread = divmod(number, self.per_block)
         return f"thread {_index(self.block, thread)} of block {_index(self.grid, block)}"
 
-    def element(self, address: int) -> tuple[str, str]:
-        """The element at an address, and numpy's name of its type."""
+    def element(self, address: int) -> tuple[str, Any]:
+        """The element at an address, and its type as numpy's dtype or its name, "" where there is none."""
         if address >= SHARED_PLACE:
             offset = (address - SHARED_PLACE) % (1 << SHARED_BITS)
             areas = [(a, a.address) for a in self.variables if a.shared and not a.window]
             for area, start in areas:
                 size = area.nbytes if area.nbytes > 0 else 1 << 30
                 if start <= offset < start + size and area.variable is not None:
-                    return f"{area.name}[{(offset - start) // area.variable.type.bytes}]", ""
+                    kind = area.variable.type
+                    return f"{area.name}[{(offset - start) // kind.bytes}]", kind.numpy_name and dtype_of(kind)
             return f"shared memory at {offset:#x}", ""
         for buffer in self.buffers:
             if buffer.address <= address < buffer.address + buffer.nbytes:
@@ -55,7 +57,8 @@ class Names:
                 return (f"byte {rest} of {text}" if rest else text), buffer.dtype
         for area in self.variables:
             if not area.shared and area.place <= address < area.place + area.nbytes and area.variable is not None:
-                return f"{area.name}[{(address - area.place) // area.variable.type.bytes}]", ""
+                kind = area.variable.type
+                return f"{area.name}[{(address - area.place) // kind.bytes}]", kind.numpy_name and dtype_of(kind)
         return f"address {address:#x}", ""
 
     def value(self, address: int, data: bytes) -> str:

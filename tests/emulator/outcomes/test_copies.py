@@ -13,7 +13,7 @@ import numpy as np
 import ptxdsl
 import pytest
 from litmus import explored, ptx_of, reaches
-from ptxdsl import LaunchError
+from ptxdsl import LaunchError, Ptr, ptx, ptx_kernel, shared, u32, use
 from ptxdsl.config import override
 from ptxdsl.emulator.outcomes import api
 
@@ -157,6 +157,32 @@ def test_a_missing_fence_is_a_race_and_told_how_to_mend() -> None:
     assert "reads memory[0] = 0, written at PTX line 19 (by copy 0 of thread 0 of block 0)" in bad.execution
     assert "writes memory[0] = [0, 0, 0, 0]" in bad.execution
     assert not explored(steps("st sx 1", PROXY, OUT, DONE, "ld r0 x"), 1, (7,)).races
+
+
+@ptx_kernel
+def put(y: Ptr[u32], out: Ptr[u32], *, fence: bool = True, read: bool = False) -> None:
+    tile = shared(u32, 4, align=16)
+    tile[0] = 42
+    if fence:
+        ptx.fence.proxy.async_()
+    ptx.cp.async_.bulk.global_.shared__cta.bulk_group(y, tile, 16)
+    ptx.cp.async_.bulk.commit_group()
+    if read:
+        ptx.cp.async_.bulk.wait_group.read(0)
+    else:
+        ptx.cp.async_.bulk.wait_group(0)
+    out[0] = y[0]
+
+
+def test_a_traced_kernel() -> None:
+    """That of docs/memory_model.md, and its two mistakes."""
+    arrays = np.zeros(4, np.uint32), np.zeros(1, np.uint32)
+    with use("emulator"):
+        ptxdsl.outcomes(put[1, 1], *arrays).always(out=[42])
+        with pytest.raises(AssertionError, match="forbidden by `fence.proxy.async` before .*test_copies.py"):
+            ptxdsl.outcomes(put[1, 1], *arrays, fence=False).always(out=[42])
+        found = ptxdsl.outcomes(put[1, 1], *arrays, read=True)
+    assert sorted(outcome.out[0] for outcome in found) == [0, 42]
 
 
 def test_bytes_that_an_mbarrier_does_not_expect() -> None:
