@@ -1,4 +1,4 @@
-"""Copies that complete later, each as a thread of its own: asynchronous operations in the words of the manual.
+"""Copies that complete later, and ``st.async``, each as a thread of its own: the manual's asynchronous operations.
 
 A copy is ordered after what its thread has done before, and in no program order with what that does next. Bulk copies
 read and write by the async proxy; what each of them reads, and then what it writes, is followed by an implicit fence
@@ -11,6 +11,7 @@ error by itself, without the words that a launch has for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import EmulationError
@@ -31,6 +32,8 @@ def is_copy(form: Form) -> bool:
     """Whether an instruction begins a copy that is followed here."""
     effects = form.effects
     kinds = {access.kind for access in effects.accesses}
+    if form.opcode == "st":
+        return effects.completes == "mbarrier"
     plain = not any(access.reads and access.writes and access.kind == "bytes" for access in effects.accesses)
     named = {operand.name for operand in form.operands if operand.name != "policy"}
     return form.opcode == "cp" and "bytes" in kinds <= {"bytes", "mbarrier"} and plain and named in _OPERANDS
@@ -78,10 +81,11 @@ class CopyStep(Step):
     ) -> None:
         super().__init__(thread, parent, given, wrote)
         self.copy, self.statement, self.data = copy, copy.statement, b""
-        if parent is None:
+        if parent is None and copy.source is not None:
             self.kind, self.reads, self.elements = "access", True, (copy.source,)
-        elif parent.parent is None:
-            self.kind, self.writes, self.elements, self.data = "access", True, (copy.dest,), given[0]
+        elif parent is None or not parent.writes:
+            self.kind, self.writes, self.elements = "access", True, (copy.dest,)
+            self.data = given[0] if given else copy.data
         elif copy.mbarrier is not None and not parent.counts:
             self.kind, self.reads, self.writes, self.elements = "access", True, True, (copy.mbarrier,)
 
@@ -108,7 +112,7 @@ class CopyStep(Step):
         """The next step, where this one reads what is given."""
         if not self.counts:
             return CopyStep(self.thread, self.copy, self, given, () if self.reads else (self.data,))
-        word = _counted(int.from_bytes(given[0], "little"), self.copy.source.nbytes)
+        word = _counted(int.from_bytes(given[0], "little"), self.copy.dest.nbytes)
         if word is not None:
             return CopyStep(self.thread, self.copy, self, given, (word.to_bytes(8, "little"),))
         following = CopyStep(self.thread, self.copy, self, given, given)
@@ -136,6 +140,9 @@ def _counted(word: int, nbytes: int) -> int | None:
     return sum(part << shift for part, shift in parts) | Mbarrier.VALID << Mbarrier.MAGIC
 
 
-def copy_of(statement: Instruction, source: Element, dest: Element, mbarrier: Element | None) -> Copy:
-    """The copy that a statement begins."""
-    return Copy(statement, source, dest, mbarrier, "async" if "bulk" in statement.form.tokens else "")
+def copy_of(statement: Instruction, places: Sequence[Element], data: bytes) -> Copy:
+    """The copy that a statement begins: the places are of what it writes, reads, and the mbarrier; or of ``data``."""
+    proxy = "async" if "bulk" in statement.form.tokens else ""
+    dest, *others = places
+    source = None if data else others.pop(0)
+    return Copy(statement, source, dest, others[0] if others else None, proxy, data)

@@ -318,7 +318,7 @@ class Machine:
 
     def _describe_copy(self, step: Step) -> None:
         form, operands = step.statement.form, step.statement.operands
-        size = self._named(step)["size"]
+        size = self._named(step).get("size", 0)
         places = [
             self._element(step.thread, access.space, self._address(step.thread, access.space, operands[access.operand]),
                           access.nbytes or size)
@@ -326,11 +326,18 @@ class Machine:
         ]
         if not all(self._is_inside(place) for place in places):
             step.kind, step.error = "fault", EmulationError(
-                f"a copy of {size} bytes out of bounds", loc=step.statement.loc, ptx_line=step.statement.line or None,
-                instruction=render(step.statement),
+                f"a copy of {places[0].nbytes} bytes out of bounds", loc=step.statement.loc,
+                ptx_line=step.statement.line or None, instruction=render(step.statement),
             )
             return
-        step.begins = copy_of(step.statement, places[1], places[0], places[2] if len(places) > 2 else None)
+        data = self._stored(step.thread, operands[1], places[0].nbytes) if form.opcode == "st" else b""
+        step.begins = copy_of(step.statement, places, data)
+
+    def _stored(self, thread: int, operand: Any, nbytes: int) -> bytes:
+        """What a thread stores of registers."""
+        numbers = [self.number(thread, each) for each in (operand.items if isinstance(operand, Vector) else (operand,))]
+        size = nbytes // len(numbers)
+        return b"".join((number % (1 << 8 * size)).to_bytes(size, "little") for number in numbers)
 
     def _is_inside(self, element: Element) -> bool:
         """Whether an element lies in memory that there is."""

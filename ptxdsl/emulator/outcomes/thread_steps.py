@@ -16,13 +16,17 @@ class Element(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What a statement copies, and the mbarrier that counts its bytes; ``proxy`` is the one by which it does."""
+    """What a statement copies, and the mbarrier that counts its bytes; ``proxy`` is the one by which it does.
+
+    Without a ``source`` it writes ``data``, what registers held.
+    """
 
     statement: Any
-    source: Element
+    source: Element | None
     dest: Element
     mbarrier: Element | None
     proxy: str
+    data: bytes = b""
 
 
 class Step:

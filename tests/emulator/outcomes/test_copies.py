@@ -147,6 +147,24 @@ def test_a_wait_in_another_block_of_the_cluster() -> None:
     assert [outcome.out[1, 0] for outcome in found] == [5] and not found.races
 
 
+@pytest.mark.parametrize("vector", [False, True])
+def test_numbers_sent_to_another_block(vector: bool) -> None:
+    """``st.async``: what the other block's mbarrier has counted is there; what the thread did before need not be."""
+    kind, numbers, nbytes = ("v4.b32", "{%t4, %t4, %t4, %t4}", 16) if vector else ("b32", "%t4", 4)
+    init = f"! mbarrier.init.shared.b64 [mb], 1; ;; ! mbarrier.arrive.expect_tx.shared.b64 %d1, [mb], {nbytes};"
+    meet = "! barrier.cluster.arrive; barrier.cluster.wait;"
+    afar = "! mapa.shared::cluster.u32 %t1, sx, 1; mapa.shared::cluster.u32 %t3, mb, 1; mov.u32 %t4, 5;"
+    send = f"! st.async.shared::cluster.mbarrier::complete_tx::bytes.{kind} [%t1], {numbers}, [%t3];"
+    first = steps(meet, "st x 1", afar, send, "! mov.u32 %t4, 6;", meet)
+    read = "! ld.shared.u32 %r0, [sx+12];" if vector else "ld r0 sx"
+    found = explored(f"{first}|{steps(init, meet, TRY.format(1), read, 'ld r1 x', meet)}", 2, (7,), 2)
+    assert sorted(tuple(outcome.out[1, :2]) for outcome in found) == [(5, 1), (5, 7)]
+    assert not found.races
+    early = explored(f"{first}|{steps(init, meet, read, TRY.format(1), meet)}", 2, (7,), 2)
+    assert sorted(outcome.out[1, 0] for outcome in early) == [0, 5]
+    assert early.races
+
+
 def test_a_missing_fence_is_a_race_and_told_how_to_mend() -> None:
     found = explored(steps("st sx 1", OUT, DONE, "ld r0 x"), 1, (7,))
     how = "on sx[0] by different proxies: `fence.proxy.async` orders them"
