@@ -271,6 +271,9 @@ class Instrumentation(Needs):
 
     def _barrier(self, statement: Instruction) -> None:
         low, guard = self.low, self._guard(statement)
+        if low.place in self.unneeded_barriers:
+            low.statement(statement)
+            return
         if self._is_of_block(statement):
             low.emit(EpochArrive())
             low.statement(statement)
@@ -293,14 +296,14 @@ class Instrumentation(Needs):
         access = checked_access(form)
         assert access is not None
         role, level, nbytes = role_of(access), 3 if low.place in self.confirmed else strength(form), access.nbytes
-        origin, local = self._origin(statement), access.space == "local"
+        origin = self._origin(statement)
         private = self._is_private(access.space, origin)
         race, init = self.accesses[low.place]
         if low.place not in self.followed:
             return
         if private is None and access.space == "shared" and origin in low.spaces.entries and self.copy_groups < 0:
             private = False  # the other blocks of the cluster reach it too
-        logs = (self.follows and strength(form) and not local) or low.place in self.handed
+        logs = self._is_logged(low.place, form, access)
         kind, pattern, place = low.address(statement, self._address(statement), nbytes, access.writes)
         if not race and not init:
             if logs:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...ir import Address, Instruction
+from ...ir import Address, Immediate, Instruction
+from ...isa import Form
 from ...isa.effects import Access
 from ..instructions.lowering import Lowering
 from ..rewrite.builder import CountedStore
-from ..rewrite.definedness import Definedness
+from ..rewrite.definedness import Definedness, checks_definedness
 from .covered_loads import covered
 from .proxy_instrumentation import ProductRegisters, ProxyInstrumentation
 from .proven_accesses import NOTHING_PROVEN, Proven, same_statements, upheld
+from .unneeded_barriers import unneeded_barriers
 from .uses import Values, trusting
 from .accesses import (
     bulk_accesses, checked_access, copy_groups, granularity, granule_of, holds_orders, is_of_tile, reads_tiles,
@@ -122,6 +124,38 @@ class Needs:
         """Whether anything asks for the order of threads."""
         self.checked = any(any(needs) for needs in (*self.accesses.values(), *copies)) or self.races
         self.checked = self.checked or (self.registers is not None and bool(self.registers.hazards))
+        of_block = {place: s for place, s in instructions if s.form.effects.barrier == "block"}
+        self.unneeded_barriers = self._unneeded_barriers(of_block)
+        """Barriers of the block that order nothing which is followed."""
+
+    def _unneeded_barriers(self, barriers: dict[int, Instruction]) -> set[int]:
+        alike = all(
+            self._is_of_block(s) and s.guard is None and isinstance(s.operand("a"), Immediate)
+            for s in barriers.values()
+        )
+        if not barriers or not alike or not self.races or self.mbarriers or granularity(self.low.spaces).proxies:
+            return set()
+        return unneeded_barriers(self.low.graph, set(barriers), self._is_followed)
+
+    def _is_followed(self, place: int) -> bool:
+        """Whether a statement does anything that is followed, beside barriers of the block."""
+        statement = self.low.graph.statements[place]
+        if not isinstance(statement, Instruction):
+            return not checks_definedness(statement)
+        form, effects = statement.form, statement.form.effects
+        access = checked_access(form)
+        if access is not None:
+            return place in self.followed and (any(self.accesses[place]) or self._is_logged(place, form, access))
+        if effects.control in ("exit", "return"):
+            return self._is_clustered
+        if effects.barrier == "block":
+            return False
+        orders = any((effects.arrives, effects.waits, effects.fence, effects.completes, effects.commits))
+        return orders or any(access.space not in ("param", "const") for access in effects.accesses)
+
+    def _is_logged(self, place: int, form: Form, access: Access) -> bool:
+        """Whether an access is noted: threads synchronise by it, or data may be handed over."""
+        return (self.follows and bool(strength(form)) and access.space != "local") or place in self.handed
 
     def _arrive_and_wait(self, instructions: list[tuple[int, Instruction]]) -> bool:
         """Whether each arrival at a barrier of the cluster releases, and the wait for its end comes next."""
