@@ -97,7 +97,7 @@ class LaunchState:
         self.clusters: Any = None
         """What its clusters ran in, for the next launch (:mod:`.clusters`)."""
         self.shadow: Any = None
-        """Its shadow memory, where that serves the next launch."""
+        """What its sanitizer leaves to the next launch."""
         self.locks = True
         """Whether its atomics need the host's (:mod:`.alone`)."""
         self.begin()

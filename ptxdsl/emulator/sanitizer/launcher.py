@@ -2,14 +2,15 @@
 
 Where a launch is given the same arrays as the last one, and as much is proven of it, its block states and their shadow
 states are as they were but for the numbers of epochs. Then they serve it, with the shadow words of the last launch: old
-words need no clearing. Words are no launch's own: if another one has taken some since, all is made anew. Nothing is
-kept of a launch that has found anything, nor of one whose words say more than who has accessed what.
+words need no clearing. Words are no launch's own: if another one has taken some since, all is made anew. What follows
+the launch serves the next one too, if it was told of nothing. Nothing is kept of a launch that has found anything, nor
+of one whose words say more than who has accessed what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import EmulationError
 from ...launch import Buffer, LaunchConfig, Scalar, TracksWrites
@@ -20,12 +21,27 @@ from ..runtime.block_state import LaunchState
 from ..runtime.tool import NO_TOOL
 from ..runtime.launch import run
 from ..runtime.launcher import Launcher
+from .needs import Checks
 from .overruns import BoundsOnly
+from .proofs import is_final
 from .sanitizer import Sanitizer, checks_of, checks_with
 from .shadow_memory import ShadowMemory
 from .spread import spread
 
 __all__ = ["SanitizedLauncher"]
+
+
+class _Kept(NamedTuple):
+    """What a launch has for its checks; without memory if it asks for bounds alone."""
+
+    memory: ShadowMemory | None
+    checks: Checks | None
+    tool: Sanitizer | BoundsOnly | None = None
+    """What follows the launch, where that was made for an earlier one."""
+    code: Code | None = None
+    """The code with these checks, or with those of bounds if there are no others."""
+    lasting: bool = False
+    """Whether a launch with the same arguments has the same checks."""
 
 
 class SanitizedLauncher(Launcher):
@@ -44,22 +60,27 @@ class SanitizedLauncher(Launcher):
         note(self._name, arguments)
         if launch.shadow is not None and not self._serves(launch):
             launch, given = self._anew(launch)
-        asked = launch.shadow or checks_of(launch)
+        memory, checks, tool, code, lasting = launch.shadow or _Kept(*checks_of(launch) or (None, None))
         kept = False
         try:
-            if asked is None or not self.checked(False, asked[1]).instrumented:  # there is nothing to check but bounds
-                self._run(launch, BoundsOnly(launch), self.bounds)
-                return
-            memory, checks = asked
-            if spread(launch, checks, lambda slow: self.checked(slow, checks)):
-                return
-            if launch.shadow is not None and not memory.take_again():
-                launch, given = self._anew(launch)
-                memory = ShadowMemory(launch, checks.init)
-            tool = Sanitizer(launch, memory, checks)
-            self._run(launch, tool, checks)
-            launch.shadow = memory, checks
-            kept = self._keeps and tool.leaves_nothing() and self._keep(launch, given)
+            if code is None or code.outdated:
+                code = self.checked(False, self.bounds if checks is None else checks)
+            if memory is None or not code.instrumented:  # there is nothing to check but bounds
+                tool = tool or BoundsOnly(launch)
+                self._run(launch, tool, code, self.bounds)
+            else:
+                assert checks is not None
+                if spread(launch, checks, code, lambda slow: self.checked(slow, checks)):
+                    return
+                if launch.shadow is not None and not memory.take_again():
+                    launch, given = self._anew(launch)
+                    memory, tool = ShadowMemory(launch, checks.init), None
+                tool = tool or Sanitizer(launch, memory, checks)
+                self._run(launch, tool, code, checks)
+            as_new = tool.is_as_new()
+            lasting = lasting or memory is None or is_final(launch, memory.overlap)
+            launch.shadow = _Kept(memory, checks, tool if as_new else None, code, lasting)
+            kept = self._keeps and (as_new or tool.leaves_nothing()) and self._keep(launch, given)
         finally:
             if not kept:
                 launch.forget()
@@ -69,11 +90,11 @@ class SanitizedLauncher(Launcher):
         launch.forget()
         return LaunchState(self.spaces, self.config, launch.arguments), []
 
-    def _run(self, launch: LaunchState, tool: Sanitizer | BoundsOnly, checks: Any) -> None:
+    def _run(self, launch: LaunchState, tool: Sanitizer | BoundsOnly, code: Code, checks: Any) -> None:
         launch.tool, fault = tool, None
         codes = self.checked
         try:
-            run(launch, codes(False, checks), lambda slow: codes(slow, checks), alone=checks != self.bounds)
+            run(launch, code, lambda slow: codes(slow, checks), alone=checks != self.bounds)
         except EmulationError as error:
             fault = error
         finally:
@@ -87,16 +108,25 @@ class SanitizedLauncher(Launcher):
     @staticmethod
     def _serves(launch: LaunchState) -> bool:
         """Whether the shadow memory and the checks of a launch that was kept are those that it needs."""
-        memory, checks = launch.shadow
+        memory, checks, tool, _, lasting = launch.shadow
+        if tool is not None:
+            tool.reporter.launch = launch
+        if memory is None:
+            return True
         memory.launch = launch
         owners = (argument.owner for argument in launch.arguments if type(argument) is Buffer)
         if memory.init and any(isinstance(owner, TracksWrites) and owner.unwritten is not None for owner in owners):
             return False
-        return bool(checks_with(memory) == checks)
+        return lasting or bool(checks_with(memory) == checks)
 
     def _write(self, launch: LaunchState, number: int, argument: Scalar | Buffer) -> bool:
+        launch.shadow = launch.shadow._replace(lasting=launch.shadow.memory is None)
         return type(argument) is Scalar and super()._write(launch, number, argument)
 
     def _keep(self, launch: LaunchState, given: list[Any]) -> bool:
-        del launch.shadow[0].launch
+        memory, tool = launch.shadow.memory, launch.shadow.tool  # what is kept is in no circle
+        if memory is not None:
+            del memory.launch
+        if tool is not None:
+            del tool.reporter.launch
         return super()._keep(launch, given)

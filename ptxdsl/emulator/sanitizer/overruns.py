@@ -62,6 +62,11 @@ class Overruns:
         start = sink.ctypes.data
         state.put(Block.SINK, "Q", start + -start % 64)
 
+    def attach_again(self, state: BlockState) -> None:
+        """A block state of an earlier launch, which may be one that was followed here."""
+        if state.address not in self._sinks:
+            self.attach(state)
+
     def check_time(self) -> None:
         """Raise the first once the launch has gone on for too long."""
         if self.first is not None and perf_counter() > self._until:
@@ -142,7 +147,7 @@ class BoundsOnly(Tool[BlockState]):
     """The sanitizer of a launch that asks for no more than bounds: it needs no shadow memory."""
 
     checks: Literal["memory"] = "memory"
-    in_order = True
+    in_order = keeps = True
 
     def __init__(self, launch: LaunchState) -> None:
         self.reporter = Reporter(launch, None, ("memory",))
@@ -150,6 +155,16 @@ class BoundsOnly(Tool[BlockState]):
 
     def attach(self, state: BlockState) -> None:
         self.overruns.attach(state)
+
+    def again(self, states: list[BlockState]) -> None:
+        for state in states:
+            self.overruns.attach_again(state)
+
+    def leaves_nothing(self) -> bool:
+        """Whether nothing was found."""
+        return self.overruns.first is None and not self.reporter.findings
+
+    is_as_new = leaves_nothing
 
     def switch(self, state: BlockState) -> None:  # noqa: ARG002
         self.overruns.check_time()

@@ -43,7 +43,7 @@ from .executed_accesses import ExecutedAccesses
 from .uses import Values
 from .proven_accesses import NOTHING_PROVEN, Proven, array_of
 
-__all__ = ["proven"]
+__all__ = ["is_final", "proven"]
 
 MOST_ACCESSES = 4000
 """Accesses of one array that are compared."""
@@ -81,10 +81,15 @@ class _Known:
     def __init__(self, found: Proven, stopped: bool, effort: int) -> None:
         self.found, self.stopped, self.effort, self.launches = found, stopped, effort, 0
 
+    @property
+    def is_final(self) -> bool:
+        """Whether a longer proof would find no more, or is not made."""
+        return not self.stopped or self.effort >= MOST_EFFORT
+
     def is_worth_more(self) -> bool:
         """Whether a launch that comes again and again is worth a longer proof: each is four times the one before."""
         self.launches += 1
-        return self.stopped and self.effort < MOST_EFFORT and self.launches * EFFORT >= 2 * self.effort
+        return not self.is_final and self.launches * EFFORT >= 2 * self.effort
 
 
 class _Kernel:
@@ -138,7 +143,7 @@ class _Kernel:
     def proven(self, launch: LaunchState, overlap: bool) -> Proven:
         if self.hopeless:
             return NOTHING_PROVEN
-        arguments = dict(zip((name for name, _, _ in launch.spaces.parameters), launch.arguments))
+        arguments = _arguments(launch)
         key = self._key(launch, arguments, overlap)
         known = self.known.get(key)
         if known is None or (known.stopped and known.is_worth_more()):
@@ -150,6 +155,11 @@ class _Kernel:
                 self.known.clear()
             self.known[self._key(launch, arguments, overlap)] = known
         return known.found
+
+    def is_final(self, launch: LaunchState, overlap: bool) -> bool:
+        """Whether what is proven of a launch is all that will be proven of it."""
+        known = self.known.get(self._key(launch, _arguments(launch), overlap))
+        return self.hopeless or (known is not None and known.is_final)
 
     def _key(self, launch: LaunchState, arguments: dict[str, Scalar | Buffer], overlap: bool) -> object:
         """All that a proof depends on."""
@@ -482,6 +492,10 @@ def _is_harmless(call: Call) -> bool:
     return checks_index(call) or (isinstance(call.callee, Symbol) and call.callee.symbol in _HARMLESS)
 
 
+def _arguments(launch: LaunchState) -> dict[str, Scalar | Buffer]:
+    return dict(zip((name for name, _, _ in launch.spaces.parameters), launch.arguments))
+
+
 def _group(spaces: AddressSpaces, name: str) -> str:
     """The space that an array is in."""
     return "local" if name.startswith(LOCAL_ORIGIN) else "shared" if spaces.is_shared(name) else "global"
@@ -489,9 +503,18 @@ def _group(spaces: AddressSpaces, name: str) -> str:
 
 def proven(launch: LaunchState, overlap: bool) -> Proven:
     """What is proven of a launch; ``overlap``: some of its arrays share memory."""
+    return _kernel(launch).proven(launch, overlap)
+
+
+def is_final(launch: LaunchState, overlap: bool) -> bool:
+    """Whether :func:`proven` gives the same for each further launch with these arguments."""
+    return _kernel(launch).is_final(launch, overlap)
+
+
+def _kernel(launch: LaunchState) -> _Kernel:
     by_block: dict[Shape3, _Kernel] = launch.spaces.notes.setdefault(_Kernel, {})
     block = launch.config.block
     kernel = by_block.get(block)
     if kernel is None:
         kernel = by_block[block] = _Kernel(launch.spaces, block)
-    return kernel.proven(launch, overlap)
+    return kernel

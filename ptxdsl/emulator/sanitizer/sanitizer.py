@@ -90,7 +90,7 @@ class Sanitizer(Tool[BlockState]):
     keeps = True
 
     def __init__(self, launch: LaunchState, memory: ShadowMemory, checks: Checks) -> None:
-        self.launch, self.memory, self.checks = launch, memory, checks
+        self.memory, self.checks = memory, checks
         tools = launch.config.sanitize or frozenset()
         memory.open()
         self.clocks = Clocks(memory)
@@ -109,6 +109,10 @@ class Sanitizer(Tool[BlockState]):
         quiet = not self.reporter.findings and not self._suppressed and not self._callbacks
         return quiet and self.overruns.first is None and self.memory.can_be_kept
 
+    def is_as_new(self) -> bool:
+        """Whether nothing was found, and it was told of nothing: it may follow the next launch."""
+        return self.leaves_nothing() and self.synchronisation.is_as_new()
+
     # What the engine reports
 
     def attach(self, state: BlockState) -> None:
@@ -120,8 +124,8 @@ class Sanitizer(Tool[BlockState]):
         for state in states:
             self.memory.attach_again(state)
             self.synchronisation.attach(state)
-            self.overruns.attach(state)
-        if self.launch.spaces.cluster is not None:
+            self.overruns.attach_again(state)
+        if self.memory.clusters is not None:
             self.reporter.states = states
 
     def connect(self, states: list[BlockState]) -> None:

@@ -269,7 +269,12 @@ class ShadowMemory:
                 region = next((region for region in regions if region.holds(host)), None)
                 if region is not None:
                     self._link(state.table + number * Entry.nbytes, region)
-        self._images[state.address] = memory, bytes(memory.view)
+        self._images[state.address] = memory, self._image(state, memory)
+
+    @staticmethod
+    def _image(state: BlockState, memory: ShadowState) -> bytes:
+        """What a shadow state is now, but for the clocks of warps that its block does not have."""
+        return bytes(memory.view[: Shadow.WARP_CLOCKS + state.count * WarpClock.nbytes])
 
     def attach_again(self, state: BlockState) -> None:
         """Make the shadow state of a block state as new, for another launch."""
@@ -376,7 +381,7 @@ class ShadowMemory:
             for (rank, region), generic in itertools.product(shared.items(), (0, 1)):
                 self._link(window_entry(state, rank, generic), region)
             memory, _ = self._images[state.address]
-            self._images[state.address] = memory, bytes(memory.view)
+            self._images[state.address] = memory, self._image(state, memory)
 
     def begin_cluster(self, states: list[BlockState]) -> None:
         """Clear the words of the shared memory of all blocks."""

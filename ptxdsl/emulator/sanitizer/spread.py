@@ -187,9 +187,8 @@ class _Uses:
 # A launch
 
 
-def spread(launch: LaunchState, checks: Checks, codes: Callable[[bool], Code]) -> bool:
+def spread(launch: LaunchState, checks: Checks, code: Code, codes: Callable[[bool], Code]) -> bool:
     """Run a launch on several threads, if that is worth it; whether that found all right, so that it has been run."""
-    code = codes(False)
     plan = code.notes.get(Instrumentation)
     if plan is None or code.prints or launch.config.seed is not None or cores() == 1:
         return False

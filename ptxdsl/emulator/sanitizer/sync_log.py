@@ -62,6 +62,11 @@ class SyncLog:
         self._places = np.zeros(Place.nbytes << PLACE_BITS, np.uint8)
         self._stack, self._cells = np.zeros(MOST_VISITS + 1, np.uint64), np.empty(_CELLS * CELL, np.uint8)
         self._graph, self.graph_address, _ = allocate(SyncGraph.nbytes)
+        cells = address_of(self._cells)
+        first = cells + -cells % CELL
+        end, places, stack = first + (_CELLS - 1) * CELL, address_of(self._places), address_of(self._stack)
+        self._fresh = _GRAPH.pack(first, end, places, stack, 0, 0)
+        """The graph when a launch begins."""
 
     def forget(self) -> None:
         """Epochs are numbered anew, so the places of the graph are of no launch."""
@@ -71,11 +76,7 @@ class SyncLog:
         """A launch begins, of which there are no events."""
         self.clear()
         self.cursor[1] = self._start + _BYTES - SyncRecord.nbytes
-        cells = address_of(self._cells)
-        first = cells + -cells % CELL
-        end = first + (_CELLS - 1) * CELL
-        places, stack = address_of(self._places), address_of(self._stack)
-        ctypes.memmove(self.graph_address, _GRAPH.pack(first, end, places, stack, 0, 0), _GRAPH.size)
+        ctypes.memmove(self.graph_address, self._fresh, _GRAPH.size)
 
     def suspicious(self) -> bool:
         """Whether a load that counts on an order may have missed a store before it."""

@@ -71,9 +71,15 @@ class Synchronisation:
 
     def attach(self, state: BlockState) -> None:
         """A state whose events are logged."""
+        if self.states.get(state.address) is state and state.code in self._codes:
+            return
         self.states[state.address] = state
         if all(state.code is not code for code in self._codes):
             self._codes.append(state.code)
+
+    def is_as_new(self) -> bool:
+        """Whether nothing was followed."""
+        return not self.lost and not self.order.blocks
 
     # The log
 

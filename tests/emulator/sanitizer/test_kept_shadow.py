@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from emulator_harness import argument, kernel
 import ptxdsl
 from ptxdsl import emulator, use
 from ptxdsl.emulator.sanitizer.launcher import SanitizedLauncher
+from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.errors import MemoryFault, RaceError, UninitializedError
 from ptxdsl.launch import LaunchConfig
 
@@ -29,7 +32,8 @@ def launcher(text: str, config: LaunchConfig) -> SanitizedLauncher:
 
 
 def launch(run: SanitizedLauncher, **arguments: Any) -> None:
-    run([argument(name, value) for name, value in arguments.items()])
+    with ptxdsl.config.override(emulator_threads=1):  # launches that are spread over threads leave nothing
+        run([argument(name, value) for name, value in arguments.items()])
 
 
 def test_a_race_of_a_later_launch_is_found() -> None:
@@ -138,3 +142,74 @@ def test_what_barriers_of_some_warps_order_is_of_one_launch() -> None:
         with pytest.raises(RaceError, match=r"s\[8\] in shared memory"):
             launch(run, to=to, x=x)
         to[40] = 0
+
+
+STRIDE = """
+ld.param.u64 %rd0, [x]; ld.param.u32 %r1, [stride]; mov.u32 %r0, %tid.x; mul.lo.u32 %r2, %r0, %r1;
+mul.wide.u32 %rd1, %r2, 4; add.u64 %rd0, %rd0, %rd1; st.global.u32 [%rd0], %r0; ret;
+"""
+
+
+@pytest.mark.parametrize("tools", [ALL, frozenset(("memory",)), frozenset(("race",))])
+def test_numbers_that_decide_what_is_checked(tools: frozenset[str]) -> None:
+    """Threads store to places of their own, or to one, or beyond the array."""
+    run = launcher(kernel("u64 x, u32 stride", STRIDE), LaunchConfig(1, 64, sanitize=tools))
+    x = np.zeros(64, np.uint32)
+    for _ in range(3):
+        for _ in range(3):
+            x[:] = 0
+            launch(run, x=x, stride=np.uint32(1))
+            assert np.array_equal(x, np.arange(64))
+            assert run._kept[0][0].shadow.tool is not None
+        if "race" in tools:
+            with pytest.raises(RaceError):
+                launch(run, x=x, stride=np.uint32(0))
+        else:
+            launch(run, x=x, stride=np.uint32(0))
+        launch(run, x=x, stride=np.uint32(1))
+        with pytest.raises(MemoryFault, match="x"):
+            launch(run, x=x, stride=np.uint32(2))
+        assert not run._kept
+
+
+def test_each_launch_has_its_own_findings() -> None:
+    run = launcher(kernel("u64 x, u32 stride", STRIDE), LaunchConfig(1, 64, sanitize=frozenset(("memory",))))
+    x, messages = np.zeros(64, np.uint32), []
+    for _ in range(2):
+        launch(run, x=x, stride=np.uint32(1))
+        with collect() as findings:
+            launch(run, x=x, stride=np.uint32(2))
+        messages.append([finding.message for finding in findings])
+    assert messages[0]
+    assert messages[0] == messages[1]
+
+
+def test_what_python_has_followed_is_of_one_launch() -> None:
+    """In a cluster, barriers of some warps are Python's: what it knows by then serves no further launch."""
+    place = "mad.wide.u32 %rd0, %r1, 4, %rd0;"
+    apart = f"mov.u32 %r8, %ctaid.x; shl.b32 %r8, %r8, 7; cvt.u64.u32 %rd4, %r8; add.u64 %rd0, %rd0, %rd4; {place}"
+    text = kernel("u64 to, u64 x", HANDED.replace(place, apart))
+    run = launcher(text, LaunchConfig(2, 64, cluster=2, sanitize=frozenset(("race",))))
+    to, x = np.zeros(64, np.uint32), np.zeros((2, 32), np.uint32)
+    for _ in range(2):
+        launch(run, to=to, x=x)
+        assert (x == np.arange(32) + 7).all()
+        assert not any(kept.shadow.tool for kept, _ in run._kept)
+    to[40] = 1
+    with pytest.raises(RaceError, match=r"s\[8\] in shared memory"):
+        launch(run, to=to, x=x)
+
+
+def test_nothing_that_is_kept_is_in_a_circle() -> None:
+    for tools in (ALL, frozenset(("memory",))):
+        run = launcher(kernel("u64 x, u32 stride", STRIDE), LaunchConfig(1, 64, sanitize=tools))
+        for _ in range(2):
+            launch(run, x=np.zeros(64, np.uint32), stride=np.uint32(1))
+        kept = weakref.ref(run._kept[0][0].shadow.tool.reporter)
+        gc.collect()
+        gc.disable()
+        try:
+            run._kept.clear()
+            assert kept() is None
+        finally:
+            gc.enable()
