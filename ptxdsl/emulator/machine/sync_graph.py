@@ -8,7 +8,6 @@ so a release and an acquire cost the same however many threads there are.
 
 from __future__ import annotations
 
-from .layout import LANES
 from .status import Number
 from .structs import Struct, field
 
@@ -130,4 +129,3 @@ class Does(Number):
 
 LEVEL_SHIFT = 8
 assert max(Release.nbytes, Acquire.nbytes) == CELL
-ROWS = LANES * WarpSync.nbytes

@@ -20,7 +20,7 @@ from ..machine.shadow import (
     BARRIERS, EPOCH_BITS, EPOCH_SHIFT, LANE, MBARRIERS, UNWRITTEN, WARP, WARP_SHIFT, WORD_SHIFT, BarrierOrder,
     Kind, MbarrierOrder, Plane, Shadow, WarpClock, WarpOrder, Region as Description,
 )
-from ..machine.sync_graph import CELL, ROWS
+from ..machine.sync_graph import CELL, WarpSync
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.clusters import window_entry
 from .accesses import granularity
@@ -298,7 +298,7 @@ class ShadowMemory:
 
     def _graph(self, state: BlockState) -> list[tuple[int, int]]:
         """The fields of a shadow state by which compiled code follows flags, fences and barriers of the cluster."""
-        rows = self._rows[state.address] = np.zeros(ROWS + CELL, np.uint8)
+        rows = self._rows[state.address] = np.zeros(state.count * WarpSync.nbytes + CELL, np.uint8)
         address = int(rows.ctypes.data)
         return [(Shadow.GRAPH, self.log.graph_address), (Shadow.WARP_SYNC, address + -address % CELL)]
 

@@ -127,12 +127,13 @@ class Rows:
         known = self.above_floor(self.most(self.row(self.mine, WarpOrder.KNOWN), part))
         one = self.most_ones(self.row(self.mine, WarpOrder.ONE), part_one, known)
         word = h.ir.and_(shadow.clock(WarpClock.EPOCH), h.i64(-1 << EPOCH_SHIFT))
-        now, number = h.ir.add(word, h.i64(1 << EPOCH_SHIFT)), h.ir.trunc(shadow.number, i32)
+        now = h.ir.add(word, h.i64(1 << EPOCH_SHIFT))
+        mine = h.ir.icmp_unsigned("==", h.iota(64), h.splat(shadow.number))
         own = h.ir.select(whole, now, shadow.clock(WarpClock.WARP_FLOOR))
-        known = self.most(known, h.ir.insert_element(nothing, own, number))
+        known = self.most(known, h.ir.select(mine, h.splat(own), nothing))
         lane = h.ir.or_(now, h.ir.zext(h.first_lane(active), i64))
         lane = h.ir.select(whole, h.i64(0), lane)
-        return known, self.most_ones(one, h.ir.insert_element(nothing, lane, number), known)
+        return known, self.most_ones(one, h.ir.select(mine, h.splat(lane), nothing), known)
 
 
 @builds(MbarrierFollowing)

@@ -13,12 +13,12 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import OrderSearch
-from ...machine.layout import FULL
+from ...machine.layout import FULL, LANES
 from ...machine.shadow import (
     EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, WARP, Shadow, WarpClock,
 )
 from ...machine.sync_graph import MOST_VISITS, Acquire, Release, SyncGraph
-from ..handler import Handler, i1, i32, i64, pointer
+from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import builds
 from .epochs import ShadowState
 from .mbarriers import PRECEDE
@@ -60,6 +60,20 @@ def search_order(module: ir.Module, name: str, _: OrderSearch) -> None:
 
     def ask(word: Any, lanes: Any) -> Any:
         return h.ir.call(search, [*h.function.args[:3], word, lanes, h.nonzero(own)])
+
+    def of_one_epoch() -> Any:
+        """Whether the words of all lanes are of one epoch, all of which is known to come before."""
+        lanes = h.load(words, 0, lanes_of(i64), 8)
+        zeros = ir.Constant(lanes.type, None)
+        first = h.first_lane(h.mask(h.ir.icmp_unsigned("!=", lanes, zeros)))
+        word = h.ir.extract_element(lanes, h.ir.and_(first, h.i32(LANES - 1)))
+        others = h.ir.and_(h.ir.xor(lanes, h.splat(word)), ir.Constant(lanes.type, [_WHOLE] * LANES))
+        others = h.ir.select(h.ir.icmp_unsigned("==", lanes, zeros), zeros, others)
+        alike = h.zero(h.mask(h.ir.icmp_unsigned("!=", others, zeros)))
+        return h.asked_if(alike, lambda: ask(h.ir.or_(word, h.i64(SEVERAL_LANES)), h.i32(FULL)))
+
+    many = h.ir.and_(h.ir.icmp_unsigned("==", count, h.i64(LANES)), h.ir.not_(single))
+    h.branch_unless(h.ir.not_(h.asked_if(many, of_one_epoch)), lambda: h.ir.ret(ir.Constant(i1, 1)))
 
     def one(at: Any) -> None:
         word = h.load(words, h.ir.shl(at, h.i64(3)), i64)
