@@ -43,11 +43,16 @@ def masked_check(module: ir.Module, check: ShadowCheck) -> ir.Function:
     what = (
         check.role, check.strength, check.block_private, check.granules, check.granule, check.race, check.init,
         check.readers, check.copies, bool(check.sources), check.followed, check.searched,
-        bool(check.private), check.in_cluster,
+        bool(check.private), check.in_cluster, _may_descend(check),
     )
     name = f"masked.{digest(repr(what).encode())}"
     found: ir.Function | None = module.globals.get(name)
     return found if found is not None else _MaskedCheck(module, name, check).h.function
+
+
+def _may_descend(check: ShadowCheck) -> bool:
+    """Whether addresses may fall from lane to lane: their offsets are known, and are none that rise side by side."""
+    return bool(check.address.affine) and check.pattern is None
 
 
 class _MaskedCheck:
@@ -71,6 +76,8 @@ class _MaskedCheck:
         self.places = [self._place(number) for number in range(check.granules)]
         self.starts: list[Any] = []
         """Of groups of lanes that lie side by side: where their words begin."""
+        self.descending = False
+        """Whether the lanes of each group lie in reverse order."""
         self.packed = False
         """Whether lanes are no longer in their own places: each word is asked for once."""
         if check.granules == 1 and not self.anywhere:
@@ -90,8 +97,26 @@ class _MaskedCheck:
         self._emit()
         self.starts = []
         h.ir.position_at_end(apart)
+        if _may_descend(self.check):
+            self._emit_descending()
         if not self.check.followed and not self.check.searched:
             self._emit_packed()
+
+    def _emit_descending(self) -> None:
+        """The check of groups of lanes that lie side by side in reverse order."""
+        h, places = self.h, self.places[0]
+        lowest = [lane // GROUP * GROUP + GROUP - 1 for lane in range(LANES)]
+        line = ir.Constant(_Words, [end - lane << WORD_SHIFT for lane, end in enumerate(lowest)])
+        first = h.ir.shuffle_vector(places, places, ir.Constant(lanes_of(i32), lowest))
+        same = h.ir.icmp_unsigned("==", places, h.ir.add(first, line))
+        lines, apart = h.block_named("descending"), h.block_named("apart")
+        h.ir.cbranch(self.all(h.ir.or_(same, h.ir.not_(self.active))), lines, apart)
+        h.ir.position_at_end(lines)
+        self.starts = [h.ir.extract_element(places, h.i32(lane)) for lane in range(GROUP - 1, LANES, GROUP)]
+        self.descending = True
+        self._emit()
+        self.starts, self.descending = [], False
+        h.ir.position_at_end(apart)
 
     def _emit_packed(self) -> None:
         """The check of active lanes whose places follow one another: the first lanes stand for them."""
@@ -209,7 +234,7 @@ class _MaskedCheck:
         rest = self.number(0) if plane == Plane.COPY else self.mine
         if self.starts:
             parts = [self._line(plane, number, rest) for number in range(len(self.starts))]
-            return concat(self.h, parts)
+            return concat(self.h, [self._in_order(part) for part in parts])
         return self.gathered(self.h.ir.inttoptr(self._plane(granule, plane), lanes_of(pointer)), rest)
 
     def gathered(self, places: Any, rest: Any) -> Any:
@@ -219,7 +244,14 @@ class _MaskedCheck:
     def _part(self, value: Any, number: int) -> Any:
         """What a vector has for a group of lanes."""
         order = ir.Constant(ir.VectorType(i32, GROUP), [number * GROUP + lane for lane in range(GROUP)])
-        return self.h.ir.shuffle_vector(value, value, order)
+        return self._in_order(self.h.ir.shuffle_vector(value, value, order))
+
+    def _in_order(self, part: Any) -> Any:
+        """What a group of lanes has, in the order of their places; and back."""
+        if not self.descending:
+            return part
+        order = ir.Constant(ir.VectorType(i32, GROUP), list(reversed(range(GROUP))))
+        return self.h.ir.shuffle_vector(part, part, order)
 
     def _start(self, plane: int, number: int) -> Any:
         h, place = self.h, self.starts[number]
