@@ -63,7 +63,7 @@ class SanitizedLauncher(Launcher):
         memory, checks, tool, code, lasting = launch.shadow or _Kept(*checks_of(launch) or (None, None))
         kept = False
         try:
-            if code is None or code.outdated:
+            if code is None:
                 code = self.checked(False, self.bounds if checks is None else checks)
             if memory is None or not code.instrumented:  # there is nothing to check but bounds
                 tool = tool or BoundsOnly(launch)
@@ -84,6 +84,7 @@ class SanitizedLauncher(Launcher):
         finally:
             if not kept:
                 launch.forget()
+                launch.shadow = None  # which holds the launch
 
     def _anew(self, launch: LaunchState) -> tuple[LaunchState, list[Any]]:
         """A launch of the same arguments that has nothing of this one."""
@@ -108,7 +109,9 @@ class SanitizedLauncher(Launcher):
     @staticmethod
     def _serves(launch: LaunchState) -> bool:
         """Whether the shadow memory and the checks of a launch that was kept are those that it needs."""
-        memory, checks, tool, _, lasting = launch.shadow
+        memory, checks, tool, code, lasting = launch.shadow
+        if code.outdated:
+            return False
         if tool is not None:
             tool.reporter.launch = launch
         if memory is None:

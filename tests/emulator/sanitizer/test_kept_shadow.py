@@ -172,6 +172,23 @@ def test_numbers_that_decide_what_is_checked(tools: frozenset[str]) -> None:
         assert not run._kept
 
 
+@pytest.mark.parametrize("tools", [ALL, frozenset(("memory",)), frozenset(("race",))])
+def test_code_that_is_made_again(tools: frozenset[str]) -> None:
+    """The code of the launch that is kept assumed of a register that it does not wrap around."""
+    run = launcher(kernel("u64 x, u32 stride", STRIDE), LaunchConfig(1, 64, sanitize=tools))
+    x = np.zeros(64, np.uint32)
+    for _ in range(3):
+        for _ in range(2):
+            launch(run, x=x, stride=np.uint32(1))
+        code = run._kept[0][0].shadow.code
+        code.wraps.add(len(code.wraps))
+        launch(run, x=x, stride=np.uint32(1))
+        assert run._kept[0][0].shadow.code is not code
+    if "race" in tools:
+        with pytest.raises(RaceError):
+            launch(run, x=x, stride=np.uint32(0))
+
+
 def test_each_launch_has_its_own_findings() -> None:
     run = launcher(kernel("u64 x, u32 stride", STRIDE), LaunchConfig(1, 64, sanitize=frozenset(("memory",))))
     x, messages = np.zeros(64, np.uint32), []
