@@ -1,7 +1,8 @@
 """Gathers and scatters: the numbers at the host addresses of a warp's lanes, wherever these lie.
 
 A CPU's gather takes as long for one active lane as for all, so where few lanes may be active, groups of them that have
-none are skipped. Numbers of less than 32 bits are gathered as the aligned words that they lie in.
+none are skipped: as many lanes as one instruction of the CPU gathers. Numbers of less than 32 bits are gathered as the
+aligned words that they lie in.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..machine.layout import LANES
+from .host import vector_registers
 from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
 
 __all__ = ["WORD", "IndexedPlaces", "Places", "StridedPlaces", "concat", "gather", "gather_all", "scatter"]
@@ -19,7 +21,7 @@ __all__ = ["WORD", "IndexedPlaces", "Places", "StridedPlaces", "concat", "gather
 WORD = 32
 """Bits of the smallest number that CPUs gather and scatter."""
 GROUP = 8
-"""Lanes that are skipped together."""
+"""Lanes that are skipped together, at least."""
 SCALES = (1, 2, 4, 8)
 """What CPUs multiply an index by."""
 LINE = range(LANES)
@@ -27,6 +29,9 @@ LINE = range(LANES)
 
 class Places:
     """Host addresses, one for each lane."""
+
+    index_bits = 64
+    """Bits of the number of each lane that the CPU takes."""
 
     def __init__(self, h: Handler, hosts: Any) -> None:
         self.h, self._hosts = h, hosts
@@ -55,17 +60,28 @@ class Places:
         words = h.ir.inttoptr(h.ir.and_(hosts, h.ir.not_(inside)), ir.VectorType(pointer, size))
         return words, _bits_of(h, h.ir.trunc(h.ir.and_(hosts, inside), ir.VectorType(i32, size)))
 
-    def halves(self, step: int, lanes: Any) -> tuple[list[Any], Any]:
-        """Those of lanes 0 and 16; whether all lanes are active, and each half warp lies side by side from there."""
+    def halves(self, step: int, lanes: Any) -> Any:
+        """Whether all lanes are active, and each half warp lies side by side; the first two lanes are asked before."""
         h, numbers = self.h, self._numbers(step)
         if numbers is None:
-            return [], ir.Constant(i1, 0)
+            return ir.Constant(i1, 0)
         kind = numbers[0].type
-        bases = h.ir.shuffle_vector(numbers[0], numbers[0], ir.Constant(lanes_of(i32), [n // 16 * 16 for n in LINE]))
-        line = h.ir.add(bases, ir.Constant(kind, [lane % 16 * numbers[1] for lane in LINE]))
-        same = h.full(h.mask(h.ir.icmp_unsigned("==", numbers[0], line)))
-        starts = [self._host(h.ir.extract_element(numbers[0], h.i32(lane))) for lane in (0, 16)]
-        return starts, h.ir.and_(h.full(lanes), same)
+        first, second = (h.ir.extract_element(numbers[0], h.i32(lane)) for lane in (0, 1))
+        beside = h.ir.icmp_unsigned("==", h.ir.sub(second, first), ir.Constant(kind.element, numbers[1]))
+        before = h.ir.block
+        with h.ir.if_then(h.ir.and_(h.full(lanes), beside)):
+            order = ir.Constant(lanes_of(i32), [lane // 16 * 16 for lane in LINE])
+            bases = h.ir.shuffle_vector(numbers[0], numbers[0], order)
+            line = h.ir.add(bases, ir.Constant(kind, [lane % 16 * numbers[1] for lane in LINE]))
+            same = h.full(h.mask(h.ir.icmp_unsigned("==", numbers[0], line)))
+            asked = h.ir.block
+        return h.merged(before, [ir.Constant(i1, 0)], asked, [same])[0]
+
+    def starts(self) -> list[Any]:
+        """Those of lanes 0 and 16."""
+        h, whole = self.h, self._numbers(0)
+        assert whole is not None
+        return [self._host(h.ir.extract_element(whole[0], h.i32(lane))) for lane in (0, 16)]
 
     def line(self, step: int, lanes: Any) -> tuple[Any, Any]:
         """That of lane 0, and whether the active lanes lie side by side from there."""
@@ -114,6 +130,8 @@ class IndexedPlaces(Places):
 
     The products have less than 32 bits, so CPUs add them to the one address where they gather.
     """
+
+    index_bits = 32
 
     def __init__(self, h: Handler, base: Any, numbers: Any, scale: int) -> None:
         self.h, self._base, self._index, self._scale = h, base, numbers, scale
@@ -180,6 +198,11 @@ def concat(h: Handler, parts: list[Any]) -> Any:
     return parts[0]
 
 
+def _lanes_of_group(places: Places, bits: int) -> int:
+    """The lanes that one instruction gathers or scatters, if that is more than a few."""
+    return max(GROUP, vector_registers()[1] * 8 // max(bits, places.index_bits))
+
+
 def gather(h: Handler, hosts: Any, bits: int, lanes: Any) -> Any:
     """The number at each host address of the lanes in the mask."""
     return gather_all(h, Places(h, hosts), bits, 1, lanes)[0]
@@ -189,17 +212,19 @@ def gather_all(h: Handler, places: Places, bits: int, count: int, lanes: Any) ->
     """So many numbers, one after the other, from each place of the lanes in the mask."""
     if not h.sparse:
         return [_gathered(h, places.moved(n * bits // 8), 0, LANES, bits, h.bools(lanes)) for n in range(count)]
-    groups = [_group(h, places, bits, count, lanes, first) for first in range(0, LANES, GROUP)]
+    size = _lanes_of_group(places, bits)
+    groups = [_group(h, places, bits, count, lanes, range(first, first + size)) for first in range(0, LANES, size)]
     return [concat(h, [group[n] for group in groups]) for n in range(count)]
 
 
-def _group(h: Handler, places: Places, bits: int, count: int, lanes: Any, first: int) -> list[Any]:
+def _group(h: Handler, places: Places, bits: int, count: int, lanes: Any, group: range) -> list[Any]:
     """The numbers of a few lanes, if any of them is in the mask."""
-    some = h.nonzero(h.ir.and_(lanes, h.i32((1 << GROUP) - 1 << first)))
+    first, size = group.start, len(group)
+    some = h.nonzero(h.ir.and_(lanes, h.i32((1 << size) - 1 << first)))
     start = h.ir.block
     with h.ir.if_then(some):
-        mask = _part(h, h.bools(lanes), first, GROUP)
-        found = [_gathered(h, places.moved(n * bits // 8), first, GROUP, bits, mask) for n in range(count)]
+        mask = _part(h, h.bools(lanes), first, size)
+        found = [_gathered(h, places.moved(n * bits // 8), first, size, bits, mask) for n in range(count)]
         end = h.ir.block
     return h.merged(start, [zeros(value.type) for value in found], end, found)
 
@@ -229,10 +254,11 @@ def scatter(h: Handler, values: list[Any], places: Places, lanes: Any) -> None:
         elif not h.sparse:
             _scattered(h, value, moved.pointers(0, LANES), h.bools(lanes))
         else:
-            for first in range(0, LANES, GROUP):
-                with h.ir.if_then(h.nonzero(h.ir.and_(lanes, h.i32((1 << GROUP) - 1 << first)))):
-                    part, mask = (_part(h, whole, first, GROUP) for whole in (value, h.bools(lanes)))
-                    _scattered(h, part, moved.pointers(first, GROUP), mask)
+            size = _lanes_of_group(places, bits)
+            for first in range(0, LANES, size):
+                with h.ir.if_then(h.nonzero(h.ir.and_(lanes, h.i32((1 << size) - 1 << first)))):
+                    part, mask = (_part(h, whole, first, size) for whole in (value, h.bools(lanes)))
+                    _scattered(h, part, moved.pointers(first, size), mask)
 
 
 def _scatter_parts(h: Handler, value: Any, places: Places, lanes: Any) -> None:

@@ -97,13 +97,13 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
         return gather_all(h, places, bits, count, lanes)
     if access.beside and count == 1 and bits >= WORD:
         return _load_line(h, places, bits, lanes)
-    starts, regular = places.halves(access.nbytes, lanes)
+    regular = places.halves(access.nbytes, lanes)
     if isinstance(regular, ir.Constant):
         return gather_all(h, places, bits, count, lanes)
     with h.ir.if_else(regular) as (then, otherwise):
         with then:
             half = ir.VectorType(ir.IntType(bits), 16 * count)
-            wholes = [h.load(as_pointer(h, start, byte), 0, half, access.nbytes) for start in starts]
+            wholes = [h.load(as_pointer(h, start, byte), 0, half, access.nbytes) for start in places.starts()]
             quick = [concat(h, [strided(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
             halves = h.ir.block
         with otherwise:
@@ -189,13 +189,13 @@ def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> N
     if access.beside and len(values) == 1 and bits >= WORD:
         _store_line(h, where, values[0], lanes)
         return
-    starts, regular = where.halves(access.nbytes, lanes)
+    regular = where.halves(access.nbytes, lanes)
     if isinstance(regular, ir.Constant):
         scatter(h, values, where, lanes)
         return
     with h.ir.if_else(regular) as (then, otherwise):
         with then:
-            for number, start in enumerate(starts):
+            for number, start in enumerate(where.starts()):
                 h.store(interleaved(h, values, number * 16, 16), as_pointer(h, start, byte), 0, access.nbytes)
         with otherwise:
             scatter(h, values, where, lanes)
