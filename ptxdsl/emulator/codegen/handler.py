@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
+from ..semantics.constants import undefined, zeros
 from ..semantics.lanes import Lanes
 from ..machine.layout import FULL, LANES, Block, Warp
 from ..machine.status import Status
@@ -29,29 +30,6 @@ HANDLER = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer])
 def lanes_of(element: ir.Type) -> ir.VectorType:
     """One element for each lane."""
     return ir.VectorType(element, LANES)
-
-
-def undefined(kind: ir.Type) -> ir.Constant:
-    """No number in particular, written as one word: llvmlite writes a list."""
-    constant = ir.FormattedConstant(kind, "")
-    constant.constant = "undef"
-    return constant
-
-
-class _Zeros(ir.Constant):  # type: ignore[misc]
-    """``constant`` is what llvmlite looks through where this is the mask of a shuffle."""
-
-    def __init__(self, kind: ir.Type) -> None:
-        super().__init__(kind, None)
-        self.constant = ()
-
-    def _get_reference(self) -> str:
-        return "zeroinitializer"
-
-
-def zeros(kind: ir.Type) -> ir.Constant:
-    """Zero in each lane, written as one word too."""
-    return _Zeros(kind)
 
 
 @functools.cache
@@ -206,9 +184,7 @@ class Handler:
 
     def splat(self, value: Any) -> Any:
         """The scalar in every lane."""
-        kind = lanes_of(value.type)
-        first = self.ir.insert_element(undefined(kind), value, const(i32, 0))
-        return self.ir.shuffle_vector(first, undefined(kind), zeros(lanes_of(i32)))
+        return Lanes(self.ir, LANES).everywhere(value)
 
     def iota(self, bits: int, step: int = 1) -> ir.Constant:
         """0, step, 2 step, ..."""

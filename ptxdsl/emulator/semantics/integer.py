@@ -93,23 +93,36 @@ def _size(a: Bits) -> Bits:
     return a.max(-a, signed=True)
 
 
-def _quotient(a: Bits, b: Bits) -> Bits:
-    """Unsigned a / b for b > 0. A float of twice the bits has the right integer part: its error is less than 1 / b."""
+def _positive(b: Bits, signed: bool) -> Bits:
+    """The size of a divisor, 1 for none."""
+    size = _size(b) if signed else b
+    return size.eq(0).pick(1, size)
+
+
+def _quotient(a: Bits, b: Bits, signed: bool) -> Bits:
+    """Unsigned a / b, by the size of b. A float of twice the bits has the right integer part: its error is < 1 / b.
+
+    A divisor that all lanes have is inverted once. The inverse is too large by two to four units in its last place, so
+    that no product is below the quotient: nor is it too large by 1 / b, since a has half of the float's bits.
+    """
     if a.bits > 32:
-        return a.divide(b, signed=False)
+        return a.divide(_positive(b, signed), signed=False)
     wide = 32 if a.bits <= 16 else 64
-    ratio = a.to_real(wide, signed=False) / b.to_real(wide, signed=False)
+    ratio, one = a.to_real(wide, signed=False), b.once()
+    if one is None:
+        ratio = ratio / _positive(b, signed).to_real(wide, signed=False)
+    else:
+        above = one.b.number(wide, 1 + 2.0 ** (-22 if wide == 32 else -51))
+        ratio = ratio * (above / _positive(one, signed).to_real(wide, signed=False)).everywhere(a.b)
     return Bits(a.b, a.b.ir.fptoui(ratio.value, a.b.integer(32)), 32).trunc(a.bits)
 
 
 def _divide(form: Form, a: Bits, b: Bits) -> tuple[Bits, Bits]:
     """Quotient and remainder. By zero, which PTX leaves open, both are all ones, as the hardware's code has it."""
-    zero = b.eq(0)
-    if not is_signed(form):
-        quotient = _quotient(a, zero.pick(1, b))
-        return zero.pick(-1, quotient), zero.pick(-1, a - quotient * b)
-    size = _quotient(_size(a), zero.pick(1, _size(b)))
-    quotient = (a ^ b).negative().pick(-size, size)
+    zero, signed = b.eq(0), is_signed(form)
+    quotient = _quotient(_size(a) if signed else a, b, signed)
+    if signed:
+        quotient = (a ^ b).negative().pick(-quotient, quotient)
     return zero.pick(-1, quotient), zero.pick(-1, a - quotient * b)
 
 

@@ -16,6 +16,8 @@ from typing import Any, Union, overload
 
 from llvmlite import ir
 
+from .constants import Same, undefined, zeros
+
 __all__ = ["Bits", "Lanes", "Real", "integer_range", "join"]
 
 _FLOATS: dict[int, ir.Type] = {16: ir.HalfType(), 32: ir.FloatType(), 64: ir.DoubleType()}
@@ -56,9 +58,17 @@ class Lanes:
         """The same constant in each lane, written once: a list of 32 makes LLVM's parser slow."""
         if self.width == 1:
             return ir.FormattedConstant(element, text)
-        constant = ir.FormattedConstant(ir.VectorType(element, self.width), "")
-        constant.constant = f"splat ({element} {text})"
-        return constant
+        return Same(element, text, self.width)
+
+    def everywhere(self, one: Any) -> Any:
+        """A number of LLVM in each lane."""
+        if self.width == 1:
+            return one
+        none = undefined(ir.VectorType(one.type, self.width))
+        first = self.ir.insert_element(none, one, ir.IntType(32)(0))
+        value = self.ir.shuffle_vector(first, none, zeros(self.integer(32)))
+        value.one = one
+        return value
 
     def const(self, bits: int, number: int) -> ir.Constant:
         """The LLVM integer ``number``, taken modulo 2**bits, in each lane."""
@@ -178,6 +188,11 @@ class Bits:
 
     def shr(self, count: Number, signed: bool) -> Bits:
         return self.sar(count) if signed else self >> count
+
+    def once(self) -> Bits | None:
+        """The number that was put in each lane, at width 1; None where lanes may differ."""
+        one = getattr(self.value, "one", None)
+        return None if one is None else Bits(Lanes(self.b.ir, 1), one, self.bits)
 
     def divide(self, other: Number, signed: bool) -> Bits:
         """Quotient, truncated; by zero it is undefined."""
@@ -330,6 +345,10 @@ class Real:
 
     def _same(self, value: Any) -> Real:
         return Real(self.b, value, self.bits)
+
+    def everywhere(self, lanes: Lanes) -> Real:
+        """A number of width 1 in each of some lanes."""
+        return Real(lanes, lanes.everywhere(self.value), self.bits)
 
     def __add__(self, other: Real | float) -> Real:
         return self._same(self.b.ir.fadd(self.value, self._of(other)))
