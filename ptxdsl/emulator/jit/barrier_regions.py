@@ -14,8 +14,8 @@ from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .grid_turns import emit_made_turns
 from .lane_regions import LaneRegion
-from .plan import RETIRED, PlannedOp
-from .votes import votes
+from .loop_interchange import PLAIN
+from .plan import RETIRED, PlannedOp, votes
 
 __all__ = ["BarrierRegion"]
 
@@ -25,6 +25,8 @@ MAX_HOISTED = 24
 
 class BarrierRegion(ConvergedBlocks):
     """The code from a barrier, or from the kernel's entry, to the next barriers."""
+
+    copies = True
 
     def __init__(self, h: BlockFunction, start: int, hand_over: ir.Block) -> None:
         self.head, latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
@@ -40,6 +42,8 @@ class BarrierRegion(ConvergedBlocks):
         read = self._voted().union(*(plan.reads[block.number] for block in self.inside))
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
+        if self.idle and self._is_plain():
+            h.set("first_warp", 0)  # the warps that may be idle come last
         if self.at_barrier is not None and self.at_barrier is self.first.turn:
             emit_made_turns(h)
         self.read_only = plan.warps > 1 and not any(
@@ -64,8 +68,17 @@ class BarrierRegion(ConvergedBlocks):
         for number in self.reached:
             h.ir.position_at_end(self.bodies[number])
             self._body(plan.blocks[number], 0)
+        for number, body in self.whole_bodies.items():
+            h.ir.position_at_end(body)
+            self._body(plan.blocks[number], 0, True)
         self._emit_divergent()
         self._emit_latch()
+
+    def _is_plain(self) -> bool:
+        """Whether nothing in the region can tell in which order warps run, but for data races."""
+        first = self.at_barrier.place + 1 if self.at_barrier is not None else 0
+        ops = [*self.first.ops[first:], *(planned for n in self.reached for planned in self.plan.blocks[n].ops)]
+        return all(isinstance(planned.op, PLAIN) for planned in ops)
 
     def _emit_divergent(self) -> None:
         """The divergent regions, and the way out of converged code."""
@@ -162,6 +175,8 @@ class BarrierRegion(ConvergedBlocks):
         warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
         h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
         h.set("start", self.start_offset)
+        if self.idle:
+            h.set("idle", 0)
         if h.plan.varies:
             ended = self.start in plan.after_ends
             left = h.lanes_left(h.warp, h.number) if ended else h.lanes_at(h.number)

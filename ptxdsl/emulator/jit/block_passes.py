@@ -30,10 +30,9 @@ from ..machine.layout import LANES, Block, Warp
 from .accumulators import in_groups, opaque
 from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
-from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost
+from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost, votes
 from .row_micro_ops import ComputeRows, RowWrapCheck
 from .row_plan import picked
-from .votes import votes
 
 __all__ = ["GLOBAL", "BlockPass", "emit_block_pass"]
 

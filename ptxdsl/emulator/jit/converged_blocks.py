@@ -17,7 +17,7 @@ from ..codegen.registry import emit_inline
 from ..instructions.atomics import Atomic
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, SystemCall, Trap
 from ..instructions.instrumentation import ShadowCheck
-from ..instructions.memory import Load
+from ..instructions.memory import Load, Store
 from ..instructions.micro_op import MicroOp
 from ..instructions.operand_classes import OperandClass
 from ..machine.layout import FULL, Warp
@@ -25,13 +25,17 @@ from ..machine.shadow import Role
 from .cluster_barriers import has_arrived
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction
+from .idle_warps import note_idle, pass_idle
 from .indexed_branches import COST, Selection
 from .inlining import exit_if_active
-from .plan import RETIRED, PlannedBlock, PlannedOp, loop_cost
-from .votes import votes, with_vote
+from .plan import RETIRED, Join, PlannedBlock, PlannedOp, loop_cost, votes
+from .votes import with_vote
 from .waiting_lanes import WaitingLanes
 
 __all__ = ["ConvergedBlocks"]
+
+MOST_COPIED, COPIES = 40, 4
+"""Micro-ops of a basic block that is there twice, and such basic blocks of a region: LLVM has them twice too."""
 
 
 class ConvergedBlocks:
@@ -39,6 +43,8 @@ class ConvergedBlocks:
 
     read_only = False
     """Whether all micro-ops may be repeated, and there are several warps."""
+    copies = False
+    """Whether what some lanes may skip is there a second time, for warps of which none does."""
 
     def __init__(self, h: BlockFunction, start: int, latch: ir.Block, exit_block: ir.Block) -> None:
         self.h, self.plan, self.start, self.latch, self.exit_block = h, h.plan, start, latch, exit_block
@@ -46,7 +52,11 @@ class ConvergedBlocks:
         self.skipped: set[int] = set().union(*(join.way for join in self.plan.joins.values()))
         """The basic blocks that some lanes of a warp may skip while the others go on in converged code."""
         self.reached, self.ragged = self._reach(), self._after_exits()
+        self.idle = {n: each for n, each in self.plan.idle if n in self.reached or n == self.first.number}
+        """Branches at which a warp without active lanes says the same of later ones, of this region."""
         self.bodies: dict[int, ir.Block] = {}
+        self.whole_bodies: dict[int, ir.Block] = {}
+        """The copies of basic blocks for warps of which no lane skips them."""
         self.divergent: list[DivergentRegion] = []
         self.waiting = WaitingLanes(self, [*self.reached, self.first.number])
         self.hoisted: dict[int, list[tuple[Any, Any]]] = {}
@@ -101,11 +111,14 @@ class ConvergedBlocks:
         """Whether warps never go on with a basic block without each other."""
         return block.barrier is not None or (block.turn is not None and not self.plan.joins)
 
-    def _body(self, block: PlannedBlock, first: int) -> None:
+    def _body(self, block: PlannedBlock, first: int, whole: bool = False) -> None:
+        """``whole``: it is the copy for warps of which all lanes are there."""
         h = self.h
         h.lanes, h.masked, h.canonical, h.exit_block = h.converged, False, set(), self.exit_block
         partial, h.partial = h.partial, h.partial or block.number in self.ragged
         h.thin = block.number in self.skipped
+        if whole:
+            h.lanes, h.partial, h.thin = h.i32(FULL), False, False
         self.emit_ops(block, first)
         h.partial, h.thin = partial, False
         self._terminator(block)
@@ -234,21 +247,29 @@ class ConvergedBlocks:
             mask = h.ir.and_(mask, h.converged)
         h.ir.cbranch(h.all_converged(mask) if branch.divergent else h.nonzero(mask), taken, not_all)
         h.ir.position_at_end(taken)
-        canonical = set(h.canonical)
+        canonical, idle = set(h.canonical), self.idle.get(block.number)
+        if idle is not None and idle.taken:
+            note_idle(h, idle)
         self._jump(terminator, target)
         h.ir.position_at_end(not_all)
         h.canonical = canonical
         if not branch.divergent:
             self.edge(block.fallthrough)
             return
-        none, mixed = h.block_named("none"), h.block_named("mixed")
+        none, mixed, join = h.block_named("none"), h.block_named("mixed"), self.waiting.joins.get(block.number)
         h.ir.cbranch(h.zero(mask), none, mixed)
         h.ir.position_at_end(none)
-        self.edge(block.fallthrough)
+        if idle is not None and not idle.taken:
+            note_idle(h, idle)
+        if join is not None and join.block == target and self._is_copied(join):
+            self.whole_bodies[block.fallthrough] = h.block_named("whole_body")
+            h.branch_unless(h.full(h.converged), lambda: self.edge(block.fallthrough))
+            h.ir.branch(self.whole_bodies[block.fallthrough])
+        else:
+            self.edge(block.fallthrough)
         h.ir.position_at_end(mixed)
         h.canonical = set()
         others = h.ir.xor(mask, h.converged)
-        join = self.waiting.joins.get(block.number)
         if join is not None and join.block == target:
             self.waiting.leave(join, mask)
             self.edge(block.fallthrough)
@@ -263,6 +284,17 @@ class ConvergedBlocks:
             h.exit_at(terminator.offset, self.plan.live(terminator.statement, 0))
         else:
             region.enter({target: mask, block.fallthrough: others})
+
+    def _is_copied(self, join: Join) -> bool:
+        """Whether a branch skips a few gathers and scatters, so that a copy for all lanes pays."""
+        if not self.copies or len(self.whole_bodies) == COPIES or self.plan.whole != FULL:
+            return False
+        if len(join.way) != 1 or join.way[0] in self.whole_bodies:
+            return False
+        way = self.plan.blocks[join.way[0]]
+        places = [each for each in way.ops if isinstance(each.op, (Load, Store)) and each.op.address.per_lane]
+        plain = way.barrier is None and not way.converges and way.successors == [join.block]
+        return plain and bool(places) and len(way.ops) <= MOST_COPIED
 
     def _indexed(self, block: PlannedBlock, terminator: PlannedOp) -> None:
         """Where all lanes go one way, by a switch; else to the divergent region."""
@@ -318,6 +350,9 @@ class ConvergedBlocks:
         h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
         h.set("barrier", at)
+        known = [idle.registers_at(number) for idle in self.idle.values()]
+        if known and None not in known:
+            pass_idle(h, tuple(sorted({name for names in known for name in names or ()})))
         if vote is not None:
             h.set("vote", vote)
         if number == RETIRED and self.plan.leaves:

@@ -85,7 +85,7 @@ class BlockFunction(BlockRegisters):
         self.state_tag, self.user_tag = (module.add_metadata([kind, kind, i64(0)]) for kind in (state, user))
         shadow = module.add_metadata(["shadow", root, i64(0)])
         self.kinds = {"shadow": module.add_metadata([shadow, shadow, i64(0)])}
-        names = "position first_warp budget active parked barrier vote result alive converged turns".split()
+        names = "position first_warp budget active parked barrier vote result alive converged turns idle".split()
         self.state = {name: self.alloca(i32, 4) for name in names}
         self.state.update({name: self.alloca(i64, 8) for name in ("resume", "start")})
         self.base = super().load(self.block, Block.RECONVERGE, i64, fixed=True)

@@ -25,9 +25,10 @@ from .convergent_lowering import ConvergentLowering
 from .plan import BlockBarrier, PlannedBlock
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
-__all__ = ["interchanged"]
+__all__ = ["PLAIN", "interchanged"]
 
 PLAIN = (Compute, ComputeRows, Load, LoadParameter, Store, WrapCheck, RowWrapCheck, Exit)
+"""What cannot tell in which order warps run, in programs without data races."""
 PAGE = 4096
 """A step from which on it is a long way to the next turn."""
 

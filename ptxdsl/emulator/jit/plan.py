@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...isa import lookup
 from .. import semantics
 from ..instructions.addresses import AccessFlags
+from ..instructions.barriers import Barrier
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
@@ -16,9 +17,9 @@ from ..machine.layout import FULL, LANES
 from ..machine.budgets import POLL
 
 __all__ = [
-    "RETIRED", "BlockBarrier", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
-    "PlannedRegister",
-    "Refused", "Row", "Step", "defers_nan", "learns_entry", "loop_cost",
+    "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
+    "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan", "learns_entry", "loop_cost",
+    "votes",
 ]
 
 RETIRED = -1
@@ -30,6 +31,11 @@ POLL_COST = 1 << 13
 def learns_entry(placed: PlacedMicroOp) -> bool:
     """Whether a micro-op is an access that learns its buffer entry while the kernel runs."""
     return "flags" in placed.op.values and not placed.value("flags") & AccessFlags.ONE_ENTRY
+
+
+def votes(planned: PlannedOp) -> bool:
+    """Whether a barrier has a result."""
+    return isinstance(planned.op, Barrier) and bool(planned.op.predicate)
 
 
 class Refused(Exception):
@@ -182,6 +188,39 @@ class Join(NamedTuple):
     """The basic blocks in between."""
 
 
+class Term(NamedTuple):
+    """A number of each thread of a block, of 32 bits.
+
+    ``number``, ``register`` (one number, in this slot), ``thread`` (its number in the block), or the ``sum``,
+    ``difference`` or ``product`` of two.
+    """
+
+    kind: str
+    terms: tuple[Term, ...] = ()
+    number: int = 0
+
+    @property
+    def grows(self) -> bool:
+        """Whether it follows the thread's number."""
+        return self.kind == "thread" or any(term.grows for term in self.terms)
+
+
+class Idle(NamedTuple):
+    """A branch at which lanes go whose number is beyond a bound; if all of a warp do, so do those of later warps."""
+
+    taken: bool
+    """Whether these lanes take the branch."""
+    number: Term
+    signed: bool
+    """How it is compared."""
+    ends: tuple[tuple[int, tuple[str, ...]], ...]
+    """Barriers that such warps come to next, and the registers that they have written, the same in all of them."""
+
+    def registers_at(self, barrier: int) -> tuple[str, ...] | None:
+        """What such warps have written when they come to a barrier; None where they may do more on the way."""
+        return dict(self.ends).get(barrier)
+
+
 class LanePlan(NamedTuple):
     """The basic blocks that run one lane after the other, by their numbers; a warp of one lane is what they are for.
 
@@ -261,6 +300,8 @@ class Plan(NamedTuple):
     """Of the loop whose turns several blocks make at once, if there is one."""
     threads_of_host: int = 1
     """Host threads that such blocks are shared out among."""
+    idle: tuple[tuple[int, Idle], ...] = ()
+    """Branches at which a warp without active lanes says the same of later ones, by the basic blocks that they end."""
 
     def is_scalar(self, name: str) -> bool:
         """Whether a register is one number that is the same in all warps."""

@@ -21,6 +21,7 @@ from ..machine.layout import LANES
 from ..machine.warp_rows import lanes_of_warps
 from .convergent_lowering import ConvergentLowering
 from .grid_steps import steps_of
+from .idle_planning import idle_branches
 from .indexed_addresses import IndexedAddresses
 from .lane_planning import plan_lanes
 from .loop_interchange import interchanged
@@ -125,6 +126,8 @@ class Planner:
         if turn is not None:
             steps = steps_of(blocks, low, turn.number, made.registers)
             made = made._replace(grid_steps=steps, threads_of_host=cores() if steps else 1)
+        elif made.warps > 2 and not made.leaves:
+            made = made._replace(idle=idle_branches(made, low, self.block))
         return made._replace(key=key_of(made, code))
 
     def _local(self) -> frozenset[int]:

@@ -14,12 +14,7 @@ from ..instructions.barriers import Barrier
 from .function_builder import BlockFunction
 from .plan import PlannedOp
 
-__all__ = ["votes", "with_vote"]
-
-
-def votes(planned: PlannedOp) -> bool:
-    """Whether a barrier has a result."""
-    return isinstance(planned.op, Barrier) and bool(planned.op.predicate)
+__all__ = ["with_vote"]
 
 
 def with_vote(h: BlockFunction, planned: PlannedOp) -> Any:

@@ -96,6 +96,8 @@ class _Builder(BlockFunction):
 class _WarpRegion(BarrierRegion):
     """The pieces of one function."""
 
+    copies = False
+
     def __init__(self, h: _Builder, made: WarpPlan, part: WarpFunction) -> None:
         self.h: BlockFunction = h
         self.builder = h
@@ -114,6 +116,7 @@ class _WarpRegion(BarrierRegion):
         }
         self.divergent, self.hoisted, self.divergent_start, self.ends = [], {}, None, {}
         self.some_may_retire = self.read_only = False
+        self.idle = {}
         self.waiting = WaitingLanes(self, [block.number for block in self.inside])
         h.written = frozenset().union(*(self.plan.writes[block.number] for block in self.inside))
         self.read = frozenset().union(*(self.plan.reads[block.number] for block in self.inside))

@@ -83,7 +83,7 @@ class _WarpPlanner(Planner):
 
     def functions(self) -> WarpPlan:
         self.leaves = {}
-        plan = self.plan()
+        plan = self.plan()._replace(idle=())
         blocks = tuple(block._replace(turn=None) for block in plan.blocks)
         plan = plan._replace(blocks=blocks, lanes_end=False, ending=frozenset(), leaves=False)
         pieces = [piece for block in sorted(plan.blocks, key=lambda b: b.priority) for piece in self._pieces(block)]
