@@ -20,7 +20,6 @@ from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
 from ..instructions.micro_op import Key
-from ..instructions.scheduler import EVERYWHERE
 from ..machine.once import once
 from .compiler import initialize, object_file, object_files
 from .host import cores, described, machine, this_host
@@ -63,16 +62,15 @@ class Library:
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
-    def prepare_beside(self, keys: Iterable[Key]) -> None:
-        """Load LLVM and compile handlers in another thread: for who needs them soon, and has other work until then."""
-        with contextlib.suppress(RuntimeError):  # no thread can be had: it is done when it is needed
-            threading.Thread(target=self._prepare, args=(keys,), daemon=True).start()
+    def load_beside(self) -> None:
+        """Make LLVM ready in another thread: for who needs it soon, and has other work until then."""
+        with contextlib.suppress(RuntimeError):  # no thread can be had: it is loaded when it is needed
+            threading.Thread(target=self._load_llvm, daemon=True).start()
 
-    def _prepare(self, keys: Iterable[Key]) -> None:
+    def _load_llvm(self) -> None:
         with at_work, contextlib.suppress(Exception):  # who needs it is told what is wrong with it
             described()
             at_work.protect(self._linked_handler)
-            self.need(keys)
 
     def need(self, keys: Iterable[Key]) -> dict[Key, int]:
         """The handlers by key, with these among them: from memory, from disk, or compiled now."""
@@ -278,5 +276,5 @@ def library() -> Library:
     storage = Storage(folder / "handlers", this_host()) if folder is not None else None
     made = Library(_emit, storage)
     if storage is None or storage.empty:  # so there is a kernel to compile, after much that is done without LLVM
-        made.prepare_beside(EVERYWHERE)
+        made.load_beside()
     return made
