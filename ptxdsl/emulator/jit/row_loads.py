@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen.gathers import concat
-from ..codegen.handler import Handler, byte, i32, i64, lanes_of, undefined
+from ..codegen.handler import Handler, byte, i32, i64, lanes_of, undefined, zeros
 from ..codegen.access import Access
 from ..machine.layout import LANES, Block
 
@@ -87,14 +87,14 @@ class RowLoads:
         return good, lambda lane: h.add(host, (known[lane] if lane < len(known) else known[0]) - least), None
 
     def _check_lanes(self, access: Access, back: int, size: int, lanes: Any) -> tuple[Any, Callable[[int], Any], Any]:
-        """The same of the active lanes; the others read what is surely there."""
+        """The same of the active lanes; the others read zeros."""
         h = self.h
         mine = access.vector()
         first = h.ir.sub(mine, h.splat(h.i64(back))) if back else mine
         low, bound, delta = access.limits(h.i64(size - 1))
         inside = h.ir.icmp_unsigned("<", h.ir.sub(first, h.splat(low)), h.splat(bound))
         bad = h.ir.and_(lanes, h.ir.not_(h.mask(access.and_aligned(inside, mine))))
-        idle = h.splat(h.ir.ptrtoint(h.add(h.block, Block.SCRATCH), i64))
+        idle = h.splat(h.ir.ptrtoint(h.add(h.block, Block.ZEROS), i64))
         hosts = h.ir.select(h.bools(lanes), h.ir.add(first, h.splat(delta)), idle)
 
         def place(lane: int) -> Any:
@@ -104,7 +104,10 @@ class RowLoads:
 
 
 def _columns(h: Handler, pointers: Callable[[int], Any], active: Any, bits: int, columns: int) -> list[Any]:
-    """The numbers of all lanes in each column."""
+    """The numbers of all lanes in each column; zeros in lanes that are not active.
+
+    Whatever else would be there is computed with too, and CPUs take a hundred times as long for denormal floats.
+    """
     groups = []
     for first in range(0, LANES, GROUP):
         if active is None:
@@ -115,7 +118,7 @@ def _columns(h: Handler, pointers: Callable[[int], Any], active: Any, bits: int,
         with h.ir.if_then(some):
             loaded = _group(h, pointers, first, bits, columns)
             end = h.ir.block
-        groups.append(h.merged(start, [undefined(value.type) for value in loaded], end, loaded))
+        groups.append(h.merged(start, [zeros(value.type) for value in loaded], end, loaded))
     return [concat(h, [group[n] for group in groups]) for n in range(columns)]
 
 

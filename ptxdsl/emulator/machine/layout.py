@@ -154,6 +154,8 @@ class Block(Struct):
     BARRIERS = field(Barrier, 16)
 
     # Rarely used
+    ZEROS = field("Q", 16, align=64)
+    """What lanes read that are not active, where all lanes read: as floats that are quick to compute with."""
     HEAP = field("Q")
     """Where memory of malloc begins, and the address of its map (:mod:`.heap`), 0 where the kernel has none."""
     HEAP_MAP = field("Q")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import random
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from emulator_harness import kernel, launch
+from llvmlite import ir
 from two_tiers import outcomes, same
+
+from ptxdsl.config import override
+from ptxdsl.emulator.codegen.library import library
 
 WIDTHS = {"u8": 1, "u16": 2, "s16": 2, "b32": 4, "b64": 8}
 BLOCKS = [(128,), (64,), (48,), (8, 4), (20,), (33,)]
@@ -143,3 +150,62 @@ def test_strides_of_lanes_below_a_bound(step: int, kind: str, rng: np.random.Gen
         assert second[0] == first[0]
         assert bool(first[0]) == bool(missing)
         assert missing or second == first
+
+
+_DENORMAL = 2
+"""The bit of MXCSR that a denormal operand sets."""
+
+
+@pytest.fixture
+def denormals() -> Iterator[Callable[[], bool]]:
+    """Whether the CPU has computed with denormal floats on this thread since it was last asked."""
+    def build(module: ir.Module) -> None:
+        place = ir.IntType(8).as_pointer()
+        for name in ("st", "ld"):
+            function = ir.Function(module, ir.FunctionType(ir.VoidType(), [place]), f"{name}_status")
+            flags = ir.Function(module, ir.FunctionType(ir.VoidType(), [place]), f"llvm.x86.sse.{name}mxcsr")
+            body = ir.IRBuilder(function.append_basic_block())
+            body.call(flags, function.args)
+            body.ret_void()
+
+    addresses = library().compile_once(build, ["st_status", "ld_status"])
+    store, load = (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address) for address in addresses)
+    status = ctypes.c_uint32()
+
+    def asked() -> bool:
+        store(ctypes.addressof(status))
+        before = status.value
+        status.value = before & ~_DENORMAL
+        load(ctypes.addressof(status))
+        return bool(before & _DENORMAL)
+
+    yield asked
+    asked()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other CPUs have no such flag")
+def test_inactive_lanes_compute_with_no_denormals(denormals: Callable[[], bool], rng: np.random.Generator) -> None:
+    """Computing with such takes a hundred times as long: the numbers of lanes that have left a loop are of no use."""
+    threads = 256
+    turns, rows = rng.integers(0, 7, threads, np.uint32), rng.permutation(threads).astype(np.uint32)
+    x, out = rng.uniform(1, 2, (threads + 8, 4)).astype(np.float32), np.zeros(threads, np.float32)
+    text = kernel("u64 turns, u64 rows, u64 x, u64 out", """
+        mov.u32 %r1, %tid.x; ld.param.u64 %rd0, [turns]; mad.wide.u32 %rd0, %r1, 4, %rd0; ld.global.u32 %r2, [%rd0];
+        ld.param.u64 %rd1, [rows]; mad.wide.u32 %rd1, %r1, 4, %rd1; ld.global.u32 %r3, [%rd1];
+        ld.param.u64 %rd2, [x]; mad.wide.u32 %rd2, %r3, 16, %rd2; mov.f32 %f0, 0f3F800000;
+        setp.eq.u32 %p0, %r2, 0; @%p0 bra DONE;
+        AGAIN: ld.global.f32 %f1, [%rd2]; ld.global.f32 %f2, [%rd2+4]; ld.global.f32 %f3, [%rd2+8];
+        ld.global.f32 %f4, [%rd2+12]; mul.f32 %f1, %f1, %f2; fma.rn.f32 %f1, %f3, %f4, %f1; add.f32 %f0, %f0, %f1;
+        add.u64 %rd2, %rd2, 16; sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra AGAIN;
+        DONE: ld.param.u64 %rd3, [out]; mad.wide.u32 %rd3, %r1, 4, %rd3; st.global.f32 [%rd3], %f0; ret;
+    """)
+    with override(emulator_threads=1):
+        for _ in range(2):
+            denormals()
+            launch(text, 1, threads, turns=turns, rows=rows, x=x, out=out, second_tier=True)
+            found = denormals()
+    wide = x.astype(np.float64)
+    sums = wide[:, 0] * wide[:, 1] + wide[:, 2] * wide[:, 3]
+    expected = [1 + sums[row : row + count].sum() for row, count in zip(rows, turns)]
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+    assert not found
