@@ -30,6 +30,8 @@ from .shadow_store import GROUPED_LAYOUT, Marked, ShadowState, Store, mark, rout
 __all__ = ["ShadowMemory"]
 
 WORD_BYTES = 1 << WORD_SHIFT
+LINE = 64
+"""Bytes of a cache line: checks compare so many of shadow words at once."""
 _MASK = (1 << 64) - 1
 _LOW = (1 << EPOCH_SHIFT) - 1
 _REGION = Description.span("LOW")
@@ -149,7 +151,8 @@ class ShadowMemory:
         layout = planes + GROUPED_LAYOUT * (self.uses_proxies and kind == Kind.GLOBAL)
         array = self.store.take(planes * stride + 16, layout)
         self.arrays.append((array, layout))
-        return Region(low, nbytes, address_of(array), stride * WORD_BYTES, kind, owner)
+        address = address_of(array)
+        return Region(low, nbytes, address + -address % LINE, stride * WORD_BYTES, kind, owner)
 
     def _stride(self, nbytes: int) -> int:
         granules = (nbytes >> self.granule) + 9
