@@ -18,12 +18,10 @@ if there were no cluster.
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
 from typing import NamedTuple
 
-from ...analysis.control_flow import ControlFlowGraph, control_flow_graph
 from ...collector import paused
-from ...ir import Address, Call, Immediate, Instruction, Register, Symbol
+from ...ir import Address, Call, Immediate, Instruction, Register
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
@@ -40,7 +38,7 @@ from ..analysis.call_stack import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
 from .executed_accesses import ExecutedAccesses
-from .uses import Values
+from .kernel_facts import KernelFacts
 from .proven_accesses import NOTHING_PROVEN, Proven, array_of
 
 __all__ = ["is_final", "proven"]
@@ -57,7 +55,6 @@ MOST_LAUNCHES = 16
 
 _NONE = 4
 """More than any access's strength."""
-_HARMLESS = ("vprintf", "__assertfail")
 _STACK = "%stack"
 """Stands for what is pushed, among the arrays."""
 _SPACES = ("local", "shared", "global", "generic")
@@ -92,53 +89,12 @@ class _Known:
         return not self.is_final and self.launches * EFFORT >= 2 * self.effort
 
 
-class _Kernel:
+class _Kernel(KernelFacts):
     """What is proven of one kernel for one shape of block, launch by launch."""
 
     def __init__(self, spaces: AddressSpaces, block: Shape3) -> None:
-        self.block = block
-        self.graph: ControlFlowGraph = control_flow_graph(spaces.function)
-        self.statements = [(place, s) for place, s in enumerate(self.graph.statements) if isinstance(s, Instruction)]
-        self.hopeless = any(isinstance(s, Call) and not _is_harmless(s) for s in self.graph.statements) or not any(
-            (access := checked_access(s.form)) is not None and access.writes and access.space != "local"
-            for _, s in self.statements
-        )
-        self.barriers = self._barriers()
-        """The barriers, if all of them are of the whole block, and their places alone say which."""
-        self.parameters: set[tuple[str, int, int]] = set()
-        """Name, offset and size of the parts of parameters that the proofs ask for."""
+        super().__init__(spaces.function, block)
         self.known: dict[object, _Known] = {}
-
-    @cached_property
-    def uses(self) -> Values:
-        """What becomes of what is loaded."""
-        return Values(self.graph)
-
-    def _barriers(self) -> set[int]:
-        x, y, z = self.block
-        whole = -(-x * y * z // 32) * 32
-        found = set()
-        for place, statement in self.statements:
-            effects = statement.form.effects
-            if effects.barrier == "warp" and self._is_of_all(statement):
-                found.add(place)
-            if effects.barrier != "block":
-                continue
-            count = statement.operand("b")
-            if not effects.waits or (count is not None and getattr(count, "bits", None) != whole):
-                return set()
-            if statement.guard is not None or not isinstance(statement.operand("a"), Immediate):
-                return set()
-            found.add(place)
-        return found
-
-    def _is_of_all(self, statement: Instruction) -> bool:
-        """Whether a barrier of a warp is one of the whole block, which is no larger."""
-        x, y, z = self.block
-        mask = statement.operand("membermask")
-        if x * y * z > 32 or statement.guard is not None or not isinstance(mask, Immediate):
-            return False
-        return not ~mask.bits & (1 << x * y * z) - 1
 
     def proven(self, launch: LaunchState, overlap: bool) -> Proven:
         if self.hopeless:
@@ -199,7 +155,7 @@ class _Proof:
     """The proofs for one launch."""
 
     def __init__(
-        self, kernel: _Kernel, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool,
+        self, kernel: KernelFacts, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool,
         effort: int = EFFORT,
     ) -> None:
         self.kernel, self.spaces = kernel, launch.spaces
@@ -485,11 +441,6 @@ class _Steady:
 
     def __call__(self, statement: Instruction, place: int) -> bool:
         return statement.form.space in ("param", "const") or self.places.get(place, "") in self.names
-
-
-def _is_harmless(call: Call) -> bool:
-    """Whether a call touches no memory that threads share."""
-    return checks_index(call) or (isinstance(call.callee, Symbol) and call.callee.symbol in _HARMLESS)
 
 
 def _arguments(launch: LaunchState) -> dict[str, Scalar | Buffer]:
