@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from itertools import product
+from itertools import pairwise, product
 from time import monotonic
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from ...launch import Buffer
 from ...launch.arrays import describe
 from ..runtime.block_state import LaunchState
 from ..tools.observer import Observer
-from .axioms import Execution
+from .axioms import Execution, Order
 from .events import SHARED_PLACE, Threads
 from .executions import Complete
 from .fences import repair
@@ -156,10 +156,11 @@ class _Collected:
         for causality in execution.orders():
             ends = []
             for writes, orders in zip(causality.locations(), causality.coherence()):
-                ends.append({tuple(n for n in writes if not order[n]): None for order in orders})
+                ends.append({_ends(execution, writes, order): None for order in orders})
             for chosen in product(*ends):
-                last = [n for end in chosen for n in end]
-                for written in _byte_by_byte(execution, last):
+                ranges = [each for end in chosen for each in end]
+                last = sorted({n for _, _, writes in ranges for n in writes})
+                for written in _byte_by_byte(execution, ranges):
                     yield tuple(self._array(buffer, written) for buffer in self.buffers.values()), last
 
     def _array(self, buffer: Buffer, written: Mapping[int, int]) -> bytes:
@@ -211,18 +212,29 @@ class _Collected:
         return repair(bad, shows)
 
 
-def _byte_by_byte(execution: Execution, last: list[int]) -> Iterator[dict[int, int]]:
+_Range = tuple[int, int, tuple[int, ...]]
+"""Bytes, from an address to another one, and the writes that may have left them."""
+
+
+def _ends(execution: Execution, writes: list[int], order: Order) -> tuple[_Range, ...]:
+    """What a coherence order leaves at the end: of a write that is overwritten in part, the other bytes stay."""
+    events = {n: execution.events[n] for n in writes}
+    found = []
+    for low, high in pairwise(sorted({place for event in events.values() for place in (event.address, event.end)})):
+        there = [n for n, event in events.items() if event.address <= low and high <= event.end]
+        last = tuple(n for n in there if not any(order[n] >> other & 1 for other in there))
+        if last:
+            found.append((low, high, last))
+    return tuple(found)
+
+
+def _byte_by_byte(execution: Execution, ranges: list[_Range]) -> Iterator[dict[int, int]]:
     """The bytes that the last writes leave; where several leave one, each of these may."""
-    options: dict[int, dict[int, None]] = {}
-    for n in last:
-        event = execution.events[n]
-        options.setdefault(event.address, {})[n] = None
-    for chosen in product(*options.values()):
-        written: dict[int, int] = {}
-        for n in chosen:
-            event = execution.events[n]
-            written.update({event.address + k: value for k, value in enumerate(event.written)})
-        yield written
+    for chosen in product(*(writes for _, _, writes in ranges)):
+        yield {
+            at: execution.events[n].written[at - execution.events[n].address]
+            for n, (low, high, _) in zip(chosen, ranges) for at in range(low, high)
+        }
 
 
 def outcomes(

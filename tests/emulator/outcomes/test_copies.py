@@ -75,6 +75,10 @@ TESTS = {
         steps("st sx 1", PROXY, OUT, HAS_READ, "st sx 2", PROXY, OUT), "x=1", ALLOWED),
     "two copies, the first is complete": (
         steps("st sx 1", PROXY, OUT, DONE, "st sx 2", PROXY, OUT), "x=1", FORBIDDEN),
+    "a part of what it has written is overwritten": (
+        steps("st sy 5", PROXY, OUT, DONE, "st x 3"), "x=3 y=5", ALLOWED),
+    "the other part stays": (steps("st sy 5", PROXY, OUT, DONE, "st x 3"), "x=3 y=0", FORBIDDEN),
+    "it has overwritten a part": (steps("st sy 5", PROXY, "st y 3", GLOBAL, OUT), "x=0 y=5", ALLOWED),
     # Other threads.
     "stored by another, fence, barrier": (
         "|".join((steps("st sx 1", PROXY, SYNC), steps(SYNC, OUT, DONE, "ld r0 x"))), "1:r0=0", FORBIDDEN),
