@@ -34,6 +34,8 @@ def is_copy(form: Form) -> bool:
     kinds = {access.kind for access in effects.accesses}
     if form.opcode == "st":
         return effects.completes == "mbarrier"
+    if any(token.startswith("mbarrier::report::validity") for token in form.tokens):
+        return False  # the emulator has none
     plain = not any(access.reads and access.writes and access.kind == "bytes" for access in effects.accesses)
     named = {operand.name for operand in form.operands if operand.name != "policy"}
     return form.opcode == "cp" and "bytes" in kinds <= {"bytes", "mbarrier"} and plain and named in _OPERANDS

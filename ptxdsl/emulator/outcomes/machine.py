@@ -268,7 +268,7 @@ class Machine:
         if step.kind == "copy":
             self._describe_copy(step)
         if step.kind == "wait":
-            step.bar = self._named(step).get("n", 0), 0
+            step.bar = self._numbers(step, "n").get("n", 0), 0
         if step.kind != "access":
             return True
         access = _access(statement)
@@ -318,19 +318,24 @@ class Machine:
 
     def _describe_copy(self, step: Step) -> None:
         form, operands = step.statement.form, step.statement.operands
-        size = self._named(step).get("size", 0)
+        size, accesses = self._numbers(step, "size").get("size", 0), form.effects.accesses
+        starts = [self._address(step.thread, access.space, operands[access.operand]) for access in accesses]
         places = [
-            self._element(step.thread, access.space, self._address(step.thread, access.space, operands[access.operand]),
-                          access.nbytes or size)
-            for access in form.effects.accesses
+            self._element(step.thread, access.space, start, access.nbytes or size)
+            for access, start in zip(accesses, starts)
         ]
-        if not all(self._is_inside(place) for place in places):
+        nbytes = places[0].nbytes
+        wanted = 16 if "bulk" in form.tokens else nbytes
+        wrong = "" if all(map(self._is_inside, places)) else "out of bounds"
+        if any(number % max(wanted, 1) for number in (*starts[: 1 + (form.opcode == "cp")], nbytes)):
+            wrong = f"whose size or addresses are no multiples of {wanted}"
+        if wrong:
             step.kind, step.error = "fault", EmulationError(
-                f"a copy of {places[0].nbytes} bytes out of bounds", loc=step.statement.loc,
-                ptx_line=step.statement.line or None, instruction=render(step.statement),
+                f"a copy of {nbytes} bytes {wrong}", loc=step.statement.loc, ptx_line=step.statement.line or None,
+                instruction=render(step.statement),
             )
             return
-        data = self._stored(step.thread, operands[1], places[0].nbytes) if form.opcode == "st" else b""
+        data = self._stored(step.thread, operands[1], nbytes) if form.opcode == "st" else b""
         step.begins = copy_of(step.statement, places, data)
 
     def _stored(self, thread: int, operand: Any, nbytes: int) -> bytes:
@@ -346,17 +351,15 @@ class Machine:
         areas = (area for area in self.launch.ranges if area is not None and not area.shared)
         return any(a.place <= element.address and element.address + element.nbytes <= a.place + a.nbytes for a in areas)
 
-    def _named(self, step: Step) -> dict[str, int]:
-        """The numbers of operands, by their names."""
-        named = {spec.name: operand for spec, operand in zip(step.statement.form.operands, step.statement.operands)}
-        wanted = ("a", "b", "membermask") if step.kind == "barrier" else ("n", "size")
-        return {name: self.number(step.thread, named[name]) for name in wanted if name in named}
+    def _numbers(self, step: Step, *names: str) -> dict[str, int]:
+        """The numbers of these operands, of those that there are."""
+        found = {name: step.statement.operand(name) for name in names}
+        return {name: self.number(step.thread, operand) for name, operand in found.items() if operand is not None}
 
     def _describe_barrier(self, step: Step) -> None:
-        named = {spec.name: operand for spec, operand in zip(step.statement.form.operands, step.statement.operands)}
-        numbers = self._named(step)
+        numbers, voted = self._numbers(step, "a", "b", "membermask"), step.statement.operand("c")
         step.bar = numbers.get("a", numbers.get("membermask", 0)), numbers.get("b", 0)
-        step.compare = bytes([self._holds(step.thread, named["c"])]) if "c" in named else None
+        step.compare = bytes([self._holds(step.thread, voted)]) if voted is not None else None
 
     def _holds(self, thread: int, predicate: Any) -> bool:
         negated = isinstance(predicate, Not)

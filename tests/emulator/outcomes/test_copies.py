@@ -13,7 +13,7 @@ import numpy as np
 import ptxdsl
 import pytest
 from litmus import explored, ptx_of, reaches
-from ptxdsl import LaunchError, Ptr, ptx, ptx_kernel, shared, u32, use
+from ptxdsl import EmulationError, LaunchError, Ptr, ptx, ptx_kernel, shared, u32, use
 from ptxdsl.config import override
 from ptxdsl.emulator.outcomes import api
 
@@ -219,6 +219,23 @@ def test_bytes_that_an_mbarrier_does_not_expect() -> None:
 def test_a_copy_out_of_bounds() -> None:
     found = explored(steps("st sx 1", PROXY, OUT.replace("[%x]", "[%x+32]")), 1)
     assert ["a copy of 16 bytes out of bounds" in outcome.error for outcome in found] == [True]
+
+
+def test_a_copy_that_is_not_aligned() -> None:
+    small = "! mov.u32 %t5, 8; " + OUT[2:].replace("16;", "%t5;")
+    for text in (OUT.replace("[%x]", "[%x+8]"), small, LATE.replace("[sx]", "[sx+4]")):
+        found = explored(steps("st sx 1", PROXY, text), 1)
+        assert ["are no multiples of 16" in outcome.error for outcome in found] == [True]
+
+
+def test_a_report_of_validity_is_refused() -> None:
+    """As the emulator does elsewhere: a copy that leaves it out would be another one."""
+    report = "mbarrier::complete_tx::bytes.mbarrier::report::validity::per_element::ff"
+    text = ptx_of(steps(INIT, EXPECT, IN.replace("mbarrier::complete_tx::bytes", report)))
+    text = text.replace(".version 8.6\n.target sm_90", ".version 9.4\n.target sm_107a")
+    kernel, *arrays = ptxdsl.load(text)["litmus"], np.zeros(8, np.uint32), np.zeros((1, 6), np.uint32)
+    with pytest.raises(EmulationError, match="does not support"):
+        ptxdsl.outcomes(kernel.configure(1, 1, backend="emulator"), *arrays)
 
 
 def test_more_threads_are_explored_by_schedules(monkeypatch: pytest.MonkeyPatch) -> None:
