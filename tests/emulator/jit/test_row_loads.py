@@ -209,3 +209,35 @@ def test_inactive_lanes_compute_with_no_denormals(denormals: Callable[[], bool],
     expected = [1 + sums[row : row + count].sum() for row, count in zip(rows, turns)]
     np.testing.assert_allclose(out, expected, rtol=1e-6)
     assert not found
+
+
+@pytest.mark.parametrize("lanes", [0xFF << 8, 0xFF << 24, 0x00FF0000, 1 << 13, 0xFF00FF00, 0x0100_0080, 0, 0xFFFFFFFF])
+def test_groups_of_lanes_of_which_some_are_active(lanes: int, rng: np.random.Generator) -> None:
+    """A group that is gathered or scattered at once is skipped where none of its lanes is active, and only then.
+
+    The first two lanes lie side by side, as all do where nothing has to be gathered.
+    """
+    threads = 96
+    first, last = rng.permutation(threads), rng.permutation(threads)
+    for each in (first, last):
+        each[:] = [0, 1, *each[each > 1]]
+    places = np.concatenate([first, last]).astype(np.uint32)
+    table, out = rng.integers(1, 1 << 32, threads, np.uint32), np.zeros((2, threads), np.uint32)
+    text = kernel("u64 places, u64 table, u64 out", f"""
+        .shared .align 4 .b32 cells[{threads}];
+        mov.u32 %r1, %tid.x; shl.b32 %r9, %r1, 2; mov.u32 %r2, cells; add.u32 %r9, %r2, %r9; st.shared.u32 [%r9], 0;
+        ld.param.u64 %rd0, [places]; mad.wide.u32 %rd0, %r1, 4, %rd0; ld.global.u32 %r3, [%rd0];
+        ld.global.u32 %r4, [%rd0+{4 * threads}]; ld.param.u64 %rd1, [table]; ld.param.u64 %rd2, [out]; bar.sync 0;
+        and.b32 %r5, %r1, 31; mov.u32 %r6, {lanes}; shr.u32 %r6, %r6, %r5; and.b32 %r6, %r6, 1;
+        setp.eq.u32 %p0, %r6, 0; @%p0 bra DONE;
+        mad.wide.u32 %rd3, %r3, 4, %rd1; ld.global.u32 %r7, [%rd3];
+        shl.b32 %r8, %r4, 2; add.u32 %r8, %r2, %r8; st.shared.u32 [%r8], %r7;
+        mad.wide.u32 %rd4, %r4, 4, %rd2; st.global.u32 [%rd4], %r7;
+        DONE: bar.sync 0; ld.shared.u32 %r7, [%r9]; mad.wide.u32 %rd5, %r1, 4, %rd2;
+        st.global.u32 [%rd5+{4 * threads}], %r7; ret;
+    """)
+    launch(text, 1, threads, places=places, table=table, out=out, second_tier=True)
+    active = [lane for lane in range(threads) if lanes >> lane % 32 & 1]
+    expected = np.zeros(threads, np.uint32)
+    expected[places[threads:][active]] = table[places[:threads][active]]
+    np.testing.assert_array_equal(out, [expected, expected])
