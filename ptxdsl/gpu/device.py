@@ -6,6 +6,8 @@ import ctypes
 import functools
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
 from .error_hints import EXPLANATIONS
 
-__all__ = ["Driver", "driver", "unavailable"]
+__all__ = ["Driver", "driver", "forget", "unavailable"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ class Driver:
         self.cu = _bindings()
         self.device = ordinal
         handle = self.call("cuDeviceGet", ordinal)
-        self.name = self.call("cuDeviceGetName", 128, handle).rstrip(b"\0").decode()
+        self.name = self.call("cuDeviceGetName", 128, handle).partition(b"\0")[0].decode()
         attribute = self.cu.CUdevice_attribute
 
         def ask(name: str) -> int:
@@ -112,16 +114,32 @@ class Driver:
         if result != 0 or int(current) != self._context:
             self.call("cuCtxSetCurrent", self.context)
 
+    @contextmanager
+    def uncaptured(self) -> Iterator[None]:
+        """In this GPU's context, and allowed to do what no graph holds while a stream is captured into one.
+
+        Such is to load, to allocate and to free: it takes effect at once, and once.
+        """
+        self.enter()
+        exchange = "cuThreadExchangeStreamCaptureMode"
+        before = self.call(exchange, self.cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+        try:
+            yield
+        finally:
+            self.call(exchange, before)
+
     def allocate(self, nbytes: int) -> int:
         """The address of so many bytes of memory; 0 for none."""
-        self.enter()
-        return int(self.call("cuMemAlloc", nbytes)) if nbytes else 0
+        if not nbytes:
+            return 0
+        with self.uncaptured():
+            return int(self.call("cuMemAlloc", nbytes))
 
     def free(self, address: int) -> None:
         """Give memory back."""
         if address:
-            self.enter()
-            self.call("cuMemFree", address)
+            with self.uncaptured():
+                self.call("cuMemFree", address)
 
     def to_device(self, address: int, host: np.ndarray[Any, Any]) -> None:
         """Copy a contiguous array to the GPU."""
@@ -159,3 +177,9 @@ def driver(ordinal: int = 0) -> Driver:
     """The GPU of that number."""
     with _lock:
         return _driver(ordinal)
+
+
+def forget() -> None:
+    """Ask the driver again what there is: for tests, where it changes."""
+    _bindings.cache_clear()
+    _driver.cache_clear()

@@ -90,14 +90,16 @@ class LoadedFunction:
             cubin = self.kernel.assembled(arch).cubin
         except NoAssembler:
             return self._compile_in_driver()
-        return self.gpu.call("cuModuleLoadData", cubin)
+        with self.gpu.uncaptured():
+            return self.gpu.call("cuModuleLoadData", cubin)
 
     def _compile_in_driver(self) -> Any:
         """Without a ptxas, the driver compiles, again in every process."""
         cu, log = self.gpu.cu, bytes(16384)
         option = cu.CUjit_option
         options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-        result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
+        with self.gpu.uncaptured():
+            result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
         if result != 0:
             message = log.rstrip(b"\0").decode(errors="replace").strip()
             error = self.gpu.error("cuModuleLoadDataEx", result)

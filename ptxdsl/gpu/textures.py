@@ -226,9 +226,10 @@ class DeviceImage:
         call("cuTexRefSetFlags", reference, self.flags)
 
     def free(self) -> None:
-        """Give everything back."""
+        """Give everything back, when the launches that use it are done."""
         gpu = self.gpu
         gpu.enter()
+        gpu.call("cuCtxSynchronize")
         if self.handle:
             gpu.call("cuSurfObjectDestroy" if self.image_kind == "surface" else "cuTexObjectDestroy", self.handle)
         if self.mipmap is not None:

@@ -104,10 +104,10 @@ def test_one_warning_a_kernel(cu: Standin) -> None:
 
 
 def test_no_host_arrays_while_a_stream_is_captured(cu: Standin) -> None:
-    saxpy, cu.capturing = make_saxpy(), 1
+    saxpy = make_saxpy()
     x = np.zeros(32, np.float32)
-    with pytest.warns(PerformanceWarning), pytest.raises(LaunchError) as caught:
-        saxpy[1, 32](1, 1.0, x, x)
+    with cu.capture(7), pytest.warns(PerformanceWarning), pytest.raises(LaunchError) as caught:
+        saxpy[1, 32, 7](1, 1.0, x, x)
     assert caught.value.message == (
         "kernel `saxpy` is launched with host arrays while its stream is captured into a graph"
     )

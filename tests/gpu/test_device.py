@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driver_standin import CONTEXT, Handle, Result, Standin, install
+from driver_standin import CONTEXT, Result, Standin
 from gpu_harness import make_saxpy
 
 import ptxdsl
@@ -27,8 +27,10 @@ pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
     [(None, 75, "sm_75"), (None, 80, "sm_80"), (None, 90, "sm_90"), ("sm_90a", 90, "sm_90a"), ("sm_80", 90, "sm_90"),
      (None, 100, "sm_100"), ("sm_100a", 100, "sm_100a"), ("sm_100f", 103, "sm_103a")],
 )
-def test_what_is_assembled(arch: str | None, capability: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cu = install(monkeypatch, Standin(capability))
+def test_what_is_assembled(
+    cu: Standin, arch: str | None, capability: int, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cu.capability = capability
     seen = []
     real = assembler.assemble_module
 
@@ -42,8 +44,7 @@ def test_what_is_assembled(arch: str | None, capability: int, target: str, monke
     def k(n: u32) -> None:
         pass
 
-    with use("gpu"):
-        k[1, 1](1)
+    k[1, 1](1)
     assert seen == [target]
     assert len(cu.launches) == 1
 
@@ -76,7 +77,7 @@ def test_errors_of_the_driver_are_explained(cu: Standin) -> None:
 def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.split(".")[0] == "cuda"]:
         monkeypatch.delitem(sys.modules, name)
-    device._bindings.cache_clear()
+    device.forget()
 
     def missing(name: str) -> None:
         raise OSError(name)
@@ -96,13 +97,14 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "make_saxpy()[1, 32]" in caught.value.loc.source
 
 
-def test_a_driver_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    standin = install(monkeypatch, Standin())
-    standin.fail["cuInit"] = Result.CUDA_ERROR_NO_DEVICE
+def test_a_driver_without_a_gpu(cu: Standin) -> None:
+    cu.fail["cuInit"] = Result.CUDA_ERROR_NO_DEVICE
     assert device.unavailable() == (
         f"the NVIDIA driver does not start: CUDA_ERROR_NO_DEVICE (100): {EXPLANATIONS['NO_DEVICE']}"
     )
-    install(monkeypatch, Standin(count=0))
+    device.forget()
+    cu.fail.clear()
+    cu.count = 0
     assert device.unavailable() == "the NVIDIA driver has no GPU"
     assert choose("auto") == "emulator"
 
@@ -114,7 +116,10 @@ def test_bindings_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: int) -> None:
         raise NotFound("ensure the driver is installed")
 
-    install(monkeypatch, types.SimpleNamespace(cuInit=fail))
+    driver = types.SimpleNamespace(cuInit=fail)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
+    monkeypatch.setattr("cuda.bindings.driver", driver)
+    device.forget()
     assert device.unavailable() == "no NVIDIA driver: ensure the driver is installed"
 
 
@@ -138,11 +143,12 @@ def test_device_arrays_of_the_gpu_on_the_emulator(cu: Standin) -> None:
 def test_the_stand_in_notices(cu: Standin) -> None:
     """The stand-in is no rubber stamp: wrong calls fail in it."""
     with pytest.raises(AssertionError):
-        cu.cuMemAlloc(0)
+        cu.cuCtxSetCurrent(7)
+    cu.cuCtxSetCurrent(CONTEXT)
     with pytest.raises(AssertionError):
-        cu.cuCtxSetCurrent(7)  # type: ignore[arg-type]
-    cu.cuCtxSetCurrent(Handle(CONTEXT))
+        cu.cuMemAlloc(0, 0)
     with pytest.raises(AssertionError):
         cu.cuMemcpyHtoD(64, 0, 4)
+    text = ctypes.create_string_buffer(b".version 7.0" + b" " * 64)
     with pytest.raises(AssertionError):
-        cu.cuModuleLoadData(b".version")
+        cu.cuModuleLoadData(0, ctypes.addressof(text))

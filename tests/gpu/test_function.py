@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driver_standin import OK, Result, Standin, install
+from driver_standin import Standin
 from gpu_harness import make_saxpy
 
 import ptxdsl
@@ -40,14 +40,13 @@ def test_threads_have_parameters_of_their_own(cu: Standin) -> None:
     seen: list[tuple[int, float]] = []
     barrier = threading.Barrier(8)
 
-    def slow(config: Any, function: Any, pointers: int, extra: int) -> tuple[Any, ...]:
+    def slow(config: int, function: int, pointers: int, extra: int) -> None:
         if threading.current_thread() is not threading.main_thread():
             barrier.wait(timeout=20)
         addresses = (ctypes.c_uint64 * 4).from_address(pointers)
         seen.append((ctypes.c_uint32.from_address(addresses[0]).value, ctypes.c_float.from_address(addresses[1]).value))
-        return (OK,)
 
-    object.__setattr__(cu, "cuLaunchKernelEx", slow)
+    cu.__dict__["cuLaunchKernelEx"] = slow
     x = ptxdsl.zeros(32, f32)
     with use("gpu"):  # the setting is part of what a planned launch was planned for
         saxpy[1, 32](99, 1.0, x, x)
@@ -76,10 +75,8 @@ def test_cluster_cooperative_stream_and_shared(cu: Standin) -> None:
     k.configure((4, 2), 32, cluster=(2, 1), cooperative=True, stream=9, shared=100_000)(x)
     launched = cu.launches[0]
     assert (launched.grid, launched.block, launched.shared, launched.stream) == ((4, 2, 1), (32, 1, 1), 100_000, 9)
-    cluster = launched.attributes["CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION"].clusterDim
-    assert (cluster.x, cluster.y, cluster.z) == (2, 1, 1)
-    assert launched.attributes["CU_LAUNCH_ATTRIBUTE_COOPERATIVE"].cooperative == 1
-    assert cu.attributes == {"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 100_000}
+    assert launched.attributes == {"CLUSTER_DIMENSION": (2, 1, 1), "COOPERATIVE": 1}
+    assert cu.attributes == {"MAX_DYNAMIC_SHARED_SIZE_BYTES": 100_000}
     cu.attributes.clear()
     k[1, 32, None, 4096](x)
     assert cu.attributes == {}
@@ -87,7 +84,7 @@ def test_cluster_cooperative_stream_and_shared(cu: Standin) -> None:
 
 
 @pytest.mark.parametrize(("cluster", "allowed"), [
-    (8, {}), ((4, 2, 2), {"CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1}),
+    (8, {}), ((4, 2, 2), {"NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1}),
 ])
 def test_clusters_of_more_blocks_than_every_gpu_takes(cu: Standin, cluster: Any, allowed: dict[str, int]) -> None:
     @ptx_kernel
@@ -120,7 +117,7 @@ def test_clusters_of_more_blocks_than_every_gpu_takes(cu: Standin, cluster: Any,
     ],
 )
 def test_what_this_gpu_cannot_launch(
-    options: dict[str, Any], limits: dict[str, int], capability: int, message: str, monkeypatch: pytest.MonkeyPatch
+    cu: Standin, options: dict[str, Any], limits: dict[str, int], capability: int, message: str
 ) -> None:
     @ptx_kernel
     def k(n: u32) -> None:
@@ -128,9 +125,9 @@ def test_what_this_gpu_cannot_launch(
         tile[ptx.tid.x] = 1.0
         more[ptx.tid.x] = 1.0
 
-    cu = install(monkeypatch, Standin(capability))
+    cu.capability = capability
     cu.limits.update(limits)
-    with use("gpu"), pytest.raises(LaunchError) as caught:
+    with pytest.raises(LaunchError) as caught:
         k.configure(**{"shared": 128, **options})(1)
     assert caught.value.message == message
     assert caught.value.loc is not None
@@ -150,12 +147,7 @@ def test_without_ptxas_the_driver_compiles(cu: Standin, monkeypatch: pytest.Monk
 
 def test_what_the_drivers_compiler_refuses(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "find_tool", lambda _: [])
-
-    def refuse(image: bytes, count: int, options: Any, values: Any) -> tuple[Any, ...]:
-        ctypes.memmove(values[0], b"ptxas application ptx input, line 3; error : no\0", 48)
-        return (Result.CUDA_ERROR_INVALID_PTX,)
-
-    object.__setattr__(cu, "cuModuleLoadDataEx", refuse)
+    cu.log = b"ptxas application ptx input, line 3; error : no"
     with pytest.raises(DriverError) as caught:
         make_saxpy()[1, 32](1, 1.0, ptxdsl.zeros(32, f32), ptxdsl.zeros(32, f32))
     assert caught.value.message == (

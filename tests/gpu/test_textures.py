@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from driver_standin import Launched, Result, install
+from driver_standin import Launched, Result
 from image_standin import CudaArray, ImageStandin
 from texture_harness import program
 
 import ptxdsl
-from ptxdsl import Ptr, Sampler, Surface, Texture, f32, ptx, ptx_kernel, use
-from ptxdsl.gpu import device, tools
+from ptxdsl import Ptr, Sampler, Surface, Texture, f32, ptx, ptx_kernel
+from ptxdsl.gpu import tools
 from ptxdsl.errors import DriverError, LaunchError
 
 pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
+driver = pytest.importorskip("cuda.bindings.driver")
+Memory, Format = driver.CUmemorytype, driver.CUarray_format
+Address, Filter = driver.CUaddress_mode, driver.CUfilter_mode
 IMAGE = np.arange(24, dtype=np.float32).reshape(4, 6)
-
-
-@pytest.fixture
-def cu(monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStandin]:
-    """A machine with a GPU, of which everything is given back in the end."""
-    standin = install(monkeypatch, ImageStandin())
-    gc.freeze()  # what other tests left behind is not looked at in the end
-    with use("gpu"):
-        yield standin
-    gc.collect()
-    gc.unfreeze()
-    assert not standin.memory
-    assert not standin.arrays
-    assert not standin.mipmaps
-    assert not standin.textures
-    assert not standin.surfaces
-    device._bindings.cache_clear()
-    device._driver.cache_clear()
 
 
 def make_draw() -> Any:
@@ -88,14 +71,14 @@ def test_what_cannot_be_written_is_copied_once(cu: ImageStandin) -> None:
     texture, canvas = Texture(fixed), Surface(out)
     for _ in range(3):
         draw[1, 1](texture, canvas)
-    assert sum(copy.dstMemoryType == "CU_MEMORYTYPE_ARRAY" for copy in cu.copies) == 1 + 3
+    assert sum(copy.dstMemoryType == Memory.CU_MEMORYTYPE_ARRAY for copy in cu.copies) == 1 + 3
 
 
 def test_arrays_on_the_device_stay_there(cu: ImageStandin) -> None:
     draw, cu.kernel = make_draw(), doubling(cu)
     image, out = ptxdsl.to_device(IMAGE), ptxdsl.to_device(np.zeros_like(IMAGE))
     draw[1, 1](Texture(image), Surface(out))
-    assert {getattr(copy, "srcMemoryType", "") for copy in cu.copies} == {"CU_MEMORYTYPE_DEVICE", "CU_MEMORYTYPE_ARRAY"}
+    assert {copy.srcMemoryType for copy in cu.copies} == {Memory.CU_MEMORYTYPE_DEVICE, Memory.CU_MEMORYTYPE_ARRAY}
     assert "cuStreamSynchronize" not in cu.calls
     np.testing.assert_array_equal(out.numpy(), IMAGE * 2)
 
@@ -114,8 +97,9 @@ def test_arrays(
     image = np.arange(np.prod(shape)).reshape(shape).astype(f"u{size}")
     texture = Texture(image, geometry)
     array, desc = cu.textures[texture.handle]
+    cu.finish_all()
     assert (array.shape, array.flags, array.channels) == (wanted, flags, 1)
-    assert array.format == f"CU_AD_FORMAT_UNSIGNED_INT{8 * size}"
+    assert array.format == getattr(Format, f"CU_AD_FORMAT_UNSIGNED_INT{8 * size}")
     assert bytes(array.data) == image.tobytes()
     assert desc.flags == (3 if "cube" in geometry else 1)
     if "cube" not in geometry:
@@ -131,9 +115,10 @@ def test_how_a_texture_is_read(cu: ImageStandin) -> None:
     )
     array, desc = cu.textures[texture.handle]
     assert (array.shape, array.channels) == ((1, 4, 24), 4)
-    assert desc.addressMode == [f"CU_TR_ADDRESS_MODE_{mode}" for mode in ("WRAP", "BORDER", "CLAMP")]
-    assert desc.borderColor == [0.5, 1, 2, 3]
-    assert (desc.filterMode, desc.flags) == ("CU_TR_FILTER_MODE_LINEAR", 2 | 16)
+    modes = [getattr(Address, f"CU_TR_ADDRESS_MODE_{mode}") for mode in ("WRAP", "BORDER", "CLAMP")]
+    assert list(desc.addressMode) == modes
+    assert list(desc.borderColor) == [0.5, 1, 2, 3]
+    assert (desc.filterMode, desc.flags) == (Filter.CU_TR_FILTER_MODE_LINEAR, 2 | 16)
     plain = Texture(IMAGE)
     assert cu.textures[plain.handle][1].flags == 0
 
@@ -144,8 +129,9 @@ def test_mipmap_levels(cu: ImageStandin) -> None:
         levels, "2d", normalized=True, mipmap_filter="linear", mipmap_bias=0.5, mipmap_clamp=(1, 2), filter="linear"
     )
     arrays, desc = cu.textures[texture.handle]
+    cu.finish_all()
     assert [bytes(array.data) for array in arrays] == [level.tobytes() for level in levels]
-    assert (desc.mipmapFilterMode, desc.mipmapLevelBias) == ("CU_TR_FILTER_MODE_LINEAR", 0.5)
+    assert (desc.mipmapFilterMode, desc.mipmapLevelBias) == (Filter.CU_TR_FILTER_MODE_LINEAR, 0.5)
     assert (desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp) == (1.0, 2.0)
 
 
@@ -153,7 +139,8 @@ def test_linear_memory(cu: ImageStandin) -> None:
     image = np.arange(40, dtype=np.int16).reshape(10, 4)
     texture = Texture(image, "linear")
     linear, desc = cu.textures[texture.handle]
-    assert (linear.format, linear.numChannels, linear.sizeInBytes) == ("CU_AD_FORMAT_SIGNED_INT16", 4, 80)
+    cu.finish_all()
+    assert (linear.format, linear.numChannels, linear.sizeInBytes) == (Format.CU_AD_FORMAT_SIGNED_INT16, 4, 80)
     assert cu.array(linear.devPtr, 40, np.int16).tolist() == image.ravel().tolist()
     assert desc.flags == 1
 
@@ -177,9 +164,9 @@ def test_references_of_a_module(cu: ImageStandin) -> None:
         module["k"][1, 1](0, np.zeros(8, np.uint32), np.zeros(8, np.uint32))
     np.testing.assert_array_equal(out, IMAGE)
     (image,) = seen
-    assert image["format"] == ("CU_AD_FORMAT_FLOAT", 1)
-    assert image["address"] == dict.fromkeys(range(3), "CU_TR_ADDRESS_MODE_MIRROR")
-    assert (image["filter"], image["flags"]) == ("CU_TR_FILTER_MODE_LINEAR", 2)
+    assert image["format"] == (Format.CU_AD_FORMAT_FLOAT, 1)
+    assert image["address"] == dict.fromkeys(range(3), Address.CU_TR_ADDRESS_MODE_MIRROR)
+    assert (image["filter"], image["flags"]) == (Filter.CU_TR_FILTER_MODE_LINEAR, 2)
     module["image"] = Texture(IMAGE, address="border", border=(1, 0, 0, 0))
     with pytest.raises(LaunchError) as caught:
         module["k"][1, 1](0, np.zeros(8, np.uint32), np.zeros(8, np.uint32))
@@ -194,7 +181,7 @@ def test_references_are_filled_at_each_launch_of_device_arrays(cu: ImageStandin)
     image, data = IMAGE.copy(), ptxdsl.to_device(np.zeros(8, np.uint32))
     module["image"], cu.layout = Texture(image), "IQQ"
     launch, seen = module["k"][1, 1], []
-    cu.kernel = lambda _: seen.append(bytes(cu.references[b"image"]["array"].data))
+    cu.kernel, cu.lazy = lambda _: seen.append(bytes(cu.references[b"image"]["array"].data)), False
     for _ in range(3):
         launch(0, data, data)
         assert seen[-1] == image.tobytes()
@@ -226,9 +213,9 @@ def test_the_emulator_takes_host_memory_only(cu: ImageStandin) -> None:
 
 
 def test_graphs_take_no_host_memory(cu: ImageStandin) -> None:
-    draw, cu.capturing = make_draw(), 1
-    with pytest.raises(LaunchError) as caught:
-        draw[1, 1](Texture(IMAGE), Surface(ptxdsl.to_device(IMAGE)))
+    draw, canvas = make_draw(), Surface(ptxdsl.to_device(IMAGE))
+    with cu.capture(7), pytest.raises(LaunchError) as caught:
+        draw[1, 1, 7](Texture(IMAGE), canvas)
     assert caught.value.message == (
         "a launch with a texture of a host array while its stream is captured into a graph"
     )

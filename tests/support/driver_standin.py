@@ -1,305 +1,390 @@
-"""A stand-in for ``cuda.bindings.driver``, for machines without a GPU.
+"""A stand-in for the CUDA driver, below the real cuda-bindings, for machines without a GPU.
 
-It is as strict as the driver and more talkative: every call's arguments are checked for type and value, every handle
-for being one that it gave out, every address for lying in an allocation. Its kernels are Python functions that are
-given the parameters as the GPU would see them, and its memory is real, so results can be looked at.
+It is as strict as the driver and more talkative: every handle must be one that it gave out, every address must lie in
+an allocation, and what is wrong beyond that fails the test. Its memory is real, and its kernels are Python functions
+that are given the parameters as the GPU would see them.
+
+Work is done as late as the driver may do it: what is submitted to a stream waits there until something asks for it. So
+a program that forgets to wait reads what was there before.
 """
 
 from __future__ import annotations
 
 import ctypes
-import enum
+import inspect
 import struct
-import sys
 import threading
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
+from driver_shim import connect
+from stream_standin import Fault, Result, Streams
 
 from ptxdsl.gpu import device
 
-CONTEXT = 0xC0DE
+__all__ = ["CONTEXT", "Fault", "Launched", "Result", "Standin", "install", "put"]
 
-
-class Result(enum.IntEnum):
-    """The errors that the tests need."""
-
-    CUDA_SUCCESS = 0
-    CUDA_ERROR_INVALID_VALUE = 1
-    CUDA_ERROR_NO_DEVICE = 100
-    CUDA_ERROR_INVALID_PTX = 218
-    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222
-    CUDA_ERROR_ILLEGAL_ADDRESS = 700
-
-
-OK = Result.CUDA_SUCCESS
-
-
-class Handle(int):
-    """What the driver gives out for a context, module, function, stream or event."""
-
-
-class Numbers:
-    """Constants of the driver: every name is its own value."""
-
-    def __getattr__(self, name: str) -> str:
-        if name.startswith("CU_"):
-            return name
-        raise AttributeError(name)
-
-
-class CUlaunchAttribute:
-    """As the driver's; an attribute that does not exist cannot be set."""
-
-    __slots__ = ("id", "value")
-
-    def __init__(self) -> None:
-        self.id: Any = None
-        self.value = types.SimpleNamespace(clusterDim=types.SimpleNamespace(x=0, y=0, z=0), cooperative=0)
-
-
-class CUlaunchConfig:
-    """As the driver's."""
-
-    __slots__ = (
-        "attrs", "blockDimX", "blockDimY", "blockDimZ", "gridDimX", "gridDimY", "gridDimZ", "hStream", "numAttrs",
-        "sharedMemBytes",
-    )
+CONTEXT = 0xC0DE0
+"""The context of the first GPU; the others follow."""
+_DYNAMIC_SHARED, _NON_PORTABLE = 8, 14
+_ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
+_FUNCTION_ATTRIBUTES = {0: "MAX_THREADS_PER_BLOCK", 1: "SHARED_SIZE_BYTES"}
+_LAUNCH_ATTRIBUTES = {
+    2: ("COOPERATIVE", "i"), 4: ("CLUSTER_DIMENSION", "3I"), 6: ("PROGRAMMATIC_STREAM_SERIALIZATION", "i"),
+    8: ("PRIORITY", "i"), 10: ("MEM_SYNC_DOMAIN", "I"),
+}
 
 
 class Launched:
     """What one launch asked for."""
 
-    def __init__(self, config: CUlaunchConfig, parameters: bytes) -> None:
-        self.grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
-        self.block = (config.blockDimX, config.blockDimY, config.blockDimZ)
-        self.shared, self.stream = config.sharedMemBytes, int(config.hStream)
-        assert config.numAttrs == len(config.attrs)
-        self.attributes = {a.id: a.value for a in config.attrs}
-        self.parameters = parameters
+    def __init__(self, config: int, function: SimpleNamespace, parameters: bytes) -> None:
+        numbers = struct.unpack("<7I", ctypes.string_at(config, 28))
+        self.grid, self.block, self.shared = numbers[:3], numbers[3:6], numbers[6]
+        self.stream, attributes, count = struct.unpack("<QQI", ctypes.string_at(config + 32, 20))
+        self.attributes: dict[str, Any] = {}
+        for at in range(attributes, attributes + 72 * count, 72):
+            name, layout = _LAUNCH_ATTRIBUTES[ctypes.c_uint32.from_address(at).value]
+            values = struct.unpack(f"<{layout}", ctypes.string_at(at + 8, struct.calcsize(layout)))
+            self.attributes[name] = values if len(values) > 1 else values[0]
+        self.function, self.parameters = function, parameters
 
 
-class Standin:
-    """A module like ``cuda.bindings.driver`` with one GPU in it."""
+def put(address: int, value: int, kind: Any = ctypes.c_uint64) -> None:
+    """Store a result."""
+    kind.from_address(address).value = value
 
-    CUdevice_attribute = CUfunction_attribute = CUjit_option = CUlaunchAttributeID = Numbers()
-    CUevent_flags = types.SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
-    CUlaunchConfig, CUlaunchAttribute = CUlaunchConfig, CUlaunchAttribute
+
+class Standin(Streams):
+    """A driver with one GPU, or with several."""
 
     def __init__(self, capability: int = 90, count: int = 1) -> None:
+        super().__init__()
         self.capability, self.count = capability, count
         self.memory: dict[int, Any] = {}
+        """The size of each allocation, and what keeps it, by its address."""
+        self.pinned: dict[int, Any] = {}
         self.calls: list[str] = []
         self.images: list[bytes] = []
         self.launches: list[Launched] = []
         self.attributes: dict[str, int] = {}
+        """What was last set of a function's attributes."""
         self.limits = {"MAX_THREADS_PER_BLOCK": 1024, "SHARED_SIZE_BYTES": 0}
-        self.fail: dict[str, Result] = {}
+        self.fail: dict[str, int] = {}
         self.kernel: Callable[[Launched], None] = lambda _: None
-        self.layout = "I"
+        self.layout: str | None = "I"
+        """The types of the parameters, by the letters of ``struct``; None where only ``kernel`` knows them."""
         self.globals: dict[bytes, tuple[int, Any]] = {}
-        self.capturing = 0
-        self.waits: list[tuple[int, int]] = []
+        self.modules: dict[int, bytes] = {}
+        self.functions: dict[int, SimpleNamespace] = {}
+        self.log = b""
+        """What the driver's compiler says against a text that it refuses."""
+        self.busy = 2
+        """Blocks of a function that a processor has at once."""
+        self.peers: set[tuple[int, int]] = set()
         self.local = threading.local()
+        self.problems: list[BaseException] = []
 
-    def __getattribute__(self, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        if not name.startswith("cu"):
-            return value
+    # -- the way in
+
+    def handle(self, name: str, numbers: Sequence[int], floats: Sequence[float]) -> int:
+        """One call of a function of the driver."""
         self.calls.append(name)
         if name in self.fail:
-            return lambda *_: (self.fail[name],)
-        return value
+            return int(self.fail[name])
+        if self.sticky and name not in _ALWAYS:
+            return int(self.sticky)
+        kinds = _kinds(type(self), name)
+        integers, reals = iter(range(11)), iter(range(2))
+        arguments = [floats[next(reals)] if kind == "float" else numbers[next(integers)] for kind in kinds]
+        try:
+            getattr(self, name)(*arguments)
+        except Fault as fault:
+            if fault.sticky:
+                self.sticky = fault.result
+            return int(fault.result)
+        except BaseException as problem:  # noqa: BLE001  # the test fails with it in the end
+            self.problems.append(problem)
+            return int(Result.CUDA_ERROR_UNKNOWN)
+        return 0
 
     # -- devices and contexts
 
-    def cuInit(self, flags: int) -> tuple[Any, ...]:
+    def cuInit(self, flags: int) -> None:
         assert flags == 0
-        return (OK,)
 
-    def cuDeviceGetCount(self) -> tuple[Any, ...]:
-        return OK, self.count
+    def cuDriverGetVersion(self, out: int) -> None:
+        put(out, 13000, ctypes.c_int)
 
-    def cuDeviceGet(self, ordinal: int) -> tuple[Any, ...]:
-        assert 0 <= ordinal < self.count
-        return OK, Handle(ordinal)
+    def cuDeviceGetCount(self, out: int) -> None:
+        put(out, self.count, ctypes.c_int)
 
-    def cuDeviceGetName(self, length: int, handle: Handle) -> tuple[Any, ...]:
+    def cuDeviceGet(self, out: int, ordinal: int) -> None:
+        if ordinal >= self.count:
+            raise Fault(Result.CUDA_ERROR_INVALID_DEVICE)
+        put(out, ordinal, ctypes.c_int)
+
+    def cuDeviceGetName(self, out: int, length: int, ordinal: int) -> None:
+        """As the driver does, no byte behind the name's zero is written."""
         assert length >= 64
-        assert isinstance(handle, Handle)
-        return OK, b"Stand-in\0\0\0"
+        ctypes.memmove(out, b"Stand-in\0", 9)
 
-    def cuDeviceGetAttribute(self, attribute: str, handle: Handle) -> tuple[Any, ...]:
-        assert isinstance(handle, Handle)
-        return OK, {
-            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": self.capability // 10,
-            "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": self.capability % 10,
-            "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 227 << 10 if self.capability >= 90 else 64 << 10,
-            "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT": 10,
-        }[attribute]
+    def cuDeviceGetAttribute(self, out: int, attribute: int, ordinal: int) -> None:
+        put(out, {
+            75: self.capability // 10, 76: self.capability % 10,
+            97: 227 << 10 if self.capability >= 90 else 64 << 10, 16: 10, 115: 1, 38: 50 << 20, 41: 1, 83: 1,
+        }[attribute], ctypes.c_int)
 
-    def cuDevicePrimaryCtxRetain(self, handle: Handle) -> tuple[Any, ...]:
-        assert isinstance(handle, Handle)
-        return OK, Handle(CONTEXT + handle)
+    def cuDevicePrimaryCtxRetain(self, out: int, ordinal: int) -> None:
+        assert 0 <= ordinal < self.count
+        put(out, CONTEXT + ordinal)
 
-    def cuCtxGetCurrent(self) -> tuple[Any, ...]:
-        return OK, Handle(getattr(self.local, "context", 0))
+    def cuCtxGetCurrent(self, out: int) -> None:
+        put(out, getattr(self.local, "context", 0))
 
-    def cuCtxSetCurrent(self, context: Handle) -> tuple[Any, ...]:
-        assert isinstance(context, Handle)
+    def cuCtxSetCurrent(self, context: int) -> None:
+        assert context == 0 or CONTEXT <= context < CONTEXT + self.count
+        self.local.context = context
+
+    def cuCtxGetDevice(self, out: int) -> None:
+        put(out, self.inside(), ctypes.c_int)
+
+    def cuCtxPushCurrent(self, context: int) -> None:
         assert CONTEXT <= context < CONTEXT + self.count
-        self.local.context = int(context)
-        return (OK,)
+        self.local.stack = [*getattr(self.local, "stack", []), getattr(self.local, "context", 0)]
+        self.local.context = context
 
-    def inside(self) -> None:
-        assert CONTEXT <= getattr(self.local, "context", 0) < CONTEXT + self.count, "no context is current"
+    def cuCtxPopCurrent(self, out: int) -> None:
+        put(out, self.local.context)
+        self.local.context = self.local.stack.pop()
 
-    def cuCtxSynchronize(self) -> tuple[Any, ...]:
+    def inside(self) -> int:
+        """The GPU whose context is current."""
+        context = getattr(self.local, "context", 0)
+        if not CONTEXT <= context < CONTEXT + self.count:
+            raise Fault(Result.CUDA_ERROR_INVALID_CONTEXT)
+        return int(context - CONTEXT)
+
+    def cuCtxSynchronize(self) -> None:
         self.inside()
-        return (OK,)
+        self.unsafe()
+        self.finish_all()
+
+    def cuDeviceCanAccessPeer(self, out: int, ordinal: int, other: int) -> None:
+        put(out, int(ordinal != other), ctypes.c_int)
+
+    def cuCtxEnablePeerAccess(self, context: int, flags: int) -> None:
+        pair = self.inside(), context - CONTEXT
+        assert flags == 0
+        if pair in self.peers:
+            raise Fault(Result.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        self.peers.add(pair)
 
     # -- memory
 
-    def cuMemAlloc(self, nbytes: int) -> tuple[Any, ...]:
-        self.inside()
-        assert type(nbytes) is int
+    def new_memory(self, nbytes: int, where: dict[int, Any]) -> int:
         assert nbytes > 0
         buffer = ctypes.create_string_buffer(b"\xcd" * (nbytes + 256), nbytes + 256)
         address = -(-ctypes.addressof(buffer) // 256) * 256
-        self.memory[address] = (nbytes, buffer)
-        return OK, Handle(address)
+        where[address] = (nbytes, buffer)
+        return address
 
-    def cuMemFree(self, address: int) -> tuple[Any, ...]:
+    def cuMemAlloc(self, out: int, nbytes: int) -> None:
         self.inside()
+        self.unsafe()
+        put(out, self.new_memory(nbytes, self.memory))
+
+    def cuMemFree(self, address: int) -> None:
+        self.inside()
+        self.unsafe()
+        self.finish_all()
         del self.memory[address]
-        return (OK,)
+
+    def cuMemAllocAsync(self, out: int, nbytes: int, stream: int) -> None:
+        self.inside()
+        put(out, self.new_memory(nbytes, self.memory))
+        self.submit(stream, lambda: None)
+
+    def cuMemFreeAsync(self, address: int, stream: int) -> None:
+        self.inside()
+        assert address in self.memory
+        self.submit(stream, lambda: self.memory.pop(address))
+
+    def cuMemAllocManaged(self, out: int, nbytes: int, flags: int) -> None:
+        assert flags in (1, 2)
+        self.cuMemAlloc(out, nbytes)
+
+    def cuMemHostAlloc(self, out: int, nbytes: int, flags: int) -> None:
+        self.inside()
+        self.unsafe()
+        assert flags & ~7 == 0
+        put(out, self.new_memory(nbytes, self.pinned))
+
+    def cuMemFreeHost(self, address: int) -> None:
+        self.inside()
+        self.unsafe()
+        self.finish_all()
+        del self.pinned[address]
 
     def check(self, address: int, nbytes: int) -> None:
-        assert isinstance(address, int)
+        """Whether so many bytes from an address on are in one allocation."""
         known = [(start, size) for start, (size, _) in self.memory.items()]
         known += [(ctypes.addressof(buffer), size) for size, buffer in self.globals.values()]
-        assert any(start <= address and address + nbytes <= start + size for start, size in known)
+        assert any(start <= address and address + nbytes <= start + size for start, size in known), "no allocation"
 
-    def cuMemcpyHtoD(self, to: int, source: int, nbytes: int) -> tuple[Any, ...]:
-        return self.cuMemcpyHtoDAsync(to, source, nbytes, 0)
+    def is_pinned(self, address: int) -> bool:
+        return any(start <= address < start + size for start, (size, _) in self.pinned.items())
 
-    def cuMemcpyDtoH(self, to: int, source: int, nbytes: int) -> tuple[Any, ...]:
-        return self.cuMemcpyDtoHAsync(to, source, nbytes, 0)
+    def cuMemcpyHtoD(self, to: int, source: int, nbytes: int) -> None:
+        """Comes back when the source was read, which is before the bytes arrive where it is no pinned memory."""
+        self.unsafe()
+        self.cuMemcpyHtoDAsync(to, source, nbytes, 0)
+        if self.is_pinned(source):
+            self.finish_stream(0)
 
-    def cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> tuple[Any, ...]:
+    def cuMemcpyDtoH(self, to: int, source: int, nbytes: int) -> None:
+        self.unsafe()
+        self.cuMemcpyDtoHAsync(to, source, nbytes, 0)
+        self.finish_stream(0)
+
+    def cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self.inside()
-        assert isinstance(stream, int)
         self.check(to, nbytes)
-        ctypes.memmove(to, source, nbytes)
-        return (OK,)
+        if self.is_pinned(source):
+            self.submit(stream, lambda: ctypes.memmove(to, source, nbytes))
+            return
+        staged = ctypes.string_at(source, nbytes)
+        self.submit(stream, lambda: ctypes.memmove(to, staged, nbytes))
 
-    def cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: int) -> tuple[Any, ...]:
+    def cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: int) -> None:
         self.inside()
-        assert isinstance(stream, int)
         self.check(source, nbytes)
-        ctypes.memmove(to, source, nbytes)
-        return (OK,)
+        self.submit(stream, lambda: ctypes.memmove(to, source, nbytes))
+        if not self.is_pinned(to):
+            self.finish_stream(stream)
 
-    # -- streams and events
+    def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self.inside()
+        self.check(source, nbytes)
+        self.check(to, nbytes)
+        self.submit(stream, lambda: ctypes.memmove(to, source, nbytes))
 
-    def cuStreamSynchronize(self, stream: int) -> tuple[Any, ...]:
-        assert isinstance(stream, int)
-        return (OK,)
+    def cuMemcpyAsync(self, to: int, source: int, nbytes: int, stream: int) -> None:
+        self.cuMemcpyDtoDAsync(to, source, nbytes, stream)
 
-    def cuStreamIsCapturing(self, stream: int) -> tuple[Any, ...]:
-        assert isinstance(stream, int)
-        return OK, self.capturing
+    def cuMemcpyPeerAsync(
+        self, to: int, to_context: int, source: int, from_context: int, nbytes: int, stream: int
+    ) -> None:
+        assert {to_context, from_context} <= set(range(CONTEXT, CONTEXT + self.count))
+        self.cuMemcpyDtoDAsync(to, source, nbytes, stream)
 
-    def cuEventCreate(self, flags: int) -> tuple[Any, ...]:
-        assert flags == 2
-        return OK, Handle(0xE0)
-
-    def cuEventRecord(self, event: Handle, stream: int) -> tuple[Any, ...]:
-        assert isinstance(event, Handle)
-        self.recorded = stream
-        return (OK,)
-
-    def cuStreamWaitEvent(self, stream: int, event: Handle, flags: int) -> tuple[Any, ...]:
-        assert isinstance(event, Handle)
-        assert flags == 0
-        self.waits.append((self.recorded, stream))
-        return (OK,)
-
-    def cuEventDestroy(self, event: Handle) -> tuple[Any, ...]:
-        assert isinstance(event, Handle)
-        return (OK,)
+    def cuMemsetD8Async(self, to: int, value: int, nbytes: int, stream: int) -> None:
+        self.inside()
+        self.check(to, nbytes)
+        self.submit(stream, lambda: ctypes.memset(to, value & 255, nbytes))
 
     # -- kernels
 
-    def cuModuleLoadData(self, image: bytes) -> tuple[Any, ...]:
+    def load(self, out: int, image: bytes) -> None:
         self.inside()
-        assert image.startswith(b"\x7fELF")
+        self.unsafe()
         self.images.append(image)
-        return OK, Handle(0x30D)
+        handle = self.fresh()
+        self.modules[handle] = image
+        put(out, handle)
 
-    def cuModuleLoadDataEx(self, image: bytes, count: int, options: list[str], values: list[Any]) -> tuple[Any, ...]:
+    def cuModuleLoadData(self, out: int, image: int) -> None:
+        """Machine code, as ptxas makes it: its length is where the table of section headers ends."""
+        head = ctypes.string_at(image, 64)
+        assert head.startswith(b"\x7fELF"), "no machine code"
+        (sections,), (size, count) = struct.unpack_from("<Q", head, 40), struct.unpack_from("<HH", head, 58)
+        (segments,), (each, segment_count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        self.load(out, ctypes.string_at(image, max(sections + size * count, segments + each * segment_count)))
+
+    def cuModuleLoadDataEx(self, out: int, image: int, count: int, options: int, values: int) -> None:
+        text = ctypes.string_at(image)
+        assert text.lstrip().startswith(b".version")
+        kinds = list((ctypes.c_uint32 * count).from_address(options))
+        given = dict(zip(kinds, (ctypes.c_uint64 * count).from_address(values)))
+        assert sorted(kinds) == [_ERROR_LOG, _ERROR_LOG_SIZE]
+        if self.log:
+            ctypes.memmove(given[_ERROR_LOG], self.log + b"\0", len(self.log) + 1)
+            raise Fault(Result.CUDA_ERROR_INVALID_PTX)
+        self.load(out, text + b"\0")
+
+    def cuModuleUnload(self, module: int) -> None:
         self.inside()
-        assert image.endswith(b"\0")
-        assert image.lstrip().startswith(b".version")
-        assert count == len(options) == len(values)
-        assert options == ["CU_JIT_ERROR_LOG_BUFFER", "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES"]
-        assert len(values[0]) == values[1] > 1000
-        self.images.append(image)
-        return OK, Handle(0x30E)
+        self.unsafe()
+        self.finish_all()
+        del self.modules[module]
 
-    def cuModuleGetFunction(self, module: Handle, name: bytes) -> tuple[Any, ...]:
-        assert isinstance(module, Handle)
-        assert name in self.images[-1]
-        return OK, Handle(0xF0)
+    def cuModuleGetFunction(self, out: int, module: int, name: int) -> None:
+        text = ctypes.string_at(name)
+        assert text in self.modules[module]
+        handle = self.fresh()
+        self.functions[handle] = SimpleNamespace(
+            name=text.decode(), module=module, dynamic=(48 << 10) - self.limits["SHARED_SIZE_BYTES"]
+        )
+        put(out, handle)
 
-    def cuModuleGetGlobal(self, module: Handle, name: bytes) -> tuple[Any, ...]:
-        assert isinstance(module, Handle)
-        assert name in self.images[-1]
-        if name not in self.globals:
-            self.globals[name] = (64, ctypes.create_string_buffer(64))
-        return OK, Handle(ctypes.addressof(self.globals[name][1])), 64
+    def cuModuleGetGlobal(self, out: int, nbytes: int, module: int, name: int) -> None:
+        text = ctypes.string_at(name)
+        assert text in self.modules[module]
+        if text not in self.globals:
+            self.globals[text] = (64, ctypes.create_string_buffer(64))
+        put(out, ctypes.addressof(self.globals[text][1]))
+        put(nbytes, 64)
 
-    def cuFuncGetAttribute(self, attribute: str, function: Handle) -> tuple[Any, ...]:
-        assert isinstance(function, Handle)
-        return OK, self.limits[attribute.removeprefix("CU_FUNC_ATTRIBUTE_")]
+    def cuFuncGetAttribute(self, out: int, attribute: int, function: int) -> None:
+        assert function in self.functions
+        known = {**self.limits, "MAX_DYNAMIC_SHARED_SIZE_BYTES": self.functions[function].dynamic}
+        name = _FUNCTION_ATTRIBUTES.get(attribute, "MAX_DYNAMIC_SHARED_SIZE_BYTES")
+        put(out, known[name], ctypes.c_int)
 
-    def cuFuncSetAttribute(self, function: Handle, attribute: str, value: int) -> tuple[Any, ...]:
-        assert isinstance(function, Handle)
-        self.attributes[attribute] = value
-        return (OK,)
+    def cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> None:
+        if attribute == _DYNAMIC_SHARED:
+            self.functions[function].dynamic = value
+        names = {_DYNAMIC_SHARED: "MAX_DYNAMIC_SHARED_SIZE_BYTES", _NON_PORTABLE: "NON_PORTABLE_CLUSTER_SIZE_ALLOWED"}
+        self.attributes[names[attribute]] = value
 
-    def cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        self, function: Handle, threads: int, nbytes: int
-    ) -> tuple[Any, ...]:
-        assert isinstance(function, Handle)
-        assert type(threads) is int
-        assert type(nbytes) is int
-        return OK, 2
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, out: int, function: int, threads: int, nbytes: int) -> None:
+        assert function in self.functions
+        put(out, self.busy, ctypes.c_int)
 
-    @staticmethod
-    def CUstream(handle: int) -> Handle:
-        return Handle(handle)
+    def cuOccupancyMaxActiveClusters(self, out: int, function: int, config: int) -> None:
+        """Clusters take their blocks from one group of processors, of which these 10 make one of 8 and one of 2."""
+        blocks = int(np.prod(Launched(config, self.functions[function], b"").attributes["CLUSTER_DIMENSION"]))
+        put(out, sum(processors * self.busy // blocks for processors in (8, 2)), ctypes.c_int)
 
-    def cuLaunchKernelEx(self, config: CUlaunchConfig, function: Handle, pointers: int, extra: int) -> tuple[Any, ...]:
+    def cuLaunchKernelEx(self, config: int, function: int, pointers: int, extra: int) -> None:
         self.inside()
-        assert type(config) is CUlaunchConfig
-        assert isinstance(function, Handle)
         assert extra == 0
-        sizes = [struct.calcsize(f"<{code}") for code in self.layout]
-        addresses = (ctypes.c_uint64 * len(sizes)).from_address(pointers)
-        for address, size in zip(addresses, sizes):
-            assert address % size == 0
-        launched = Launched(config, b"".join(ctypes.string_at(a, n) for a, n in zip(addresses, sizes)))
+        found = self.functions[function]
+        assert found.module in self.modules, "the module was unloaded"
+        parameters = b""
+        if self.layout is not None:
+            sizes = [struct.calcsize(f"<{code}") for code in self.layout]
+            addresses = (ctypes.c_uint64 * len(sizes)).from_address(pointers)
+            for address, size in zip(addresses, sizes):
+                assert address % size == 0
+            parameters = b"".join(ctypes.string_at(a, n) for a, n in zip(addresses, sizes))
+        launched = Launched(config, found, parameters)
+        if launched.shared > found.dynamic:
+            raise Fault(Result.CUDA_ERROR_INVALID_VALUE)
+        run = self.bound(launched, pointers)
         self.launches.append(launched)
-        self.kernel(launched)
-        return (OK,)
+        self.submit(launched.stream, run)
+
+    def bound(self, launched: Launched, pointers: int) -> Callable[[], object]:
+        """What runs a launch once its parameters, at ``pointers``, are no more."""
+        return lambda: self.kernel(launched)
 
     def numbers(self, launched: Launched) -> tuple[Any, ...]:
         """The parameters of a launch as numbers."""
-        return struct.unpack("<" + self.layout, launched.parameters)
+        return struct.unpack(f"<{self.layout}", launched.parameters)
 
     def array(self, address: int, count: int, dtype: Any = np.float32) -> np.ndarray:
         """Memory of the GPU as an array."""
@@ -307,12 +392,37 @@ class Standin:
         return np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address), dtype)
 
 
-def install(monkeypatch: pytest.MonkeyPatch, standin: Any) -> Any:
-    """Put a stand-in where cuda-python would be."""
-    for name in ("cuda", "cuda.bindings"):
-        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", standin)
-    monkeypatch.setattr(sys.modules["cuda.bindings"], "driver", standin, raising=False)
-    device._bindings.cache_clear()
-    device._driver.cache_clear()
-    return standin
+_ALWAYS = ("cuInit", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName")
+"""What works after a fault."""
+_signatures: dict[tuple[type, str], list[str]] = {}
+
+
+def _kinds(kind: type, name: str) -> list[str]:
+    """The types of a function's arguments."""
+    key = kind, name
+    if key not in _signatures:
+        parameters = list(inspect.signature(getattr(kind, name)).parameters.values())[1:]
+        _signatures[key] = [str(parameter.annotation) for parameter in parameters]
+    return _signatures[key]
+
+
+def functions() -> list[str]:
+    """The functions of the driver that a stand-in has."""
+    from image_standin import ImageStandin
+
+    return sorted(name for name in dir(ImageStandin) if name.startswith("cu"))
+
+
+@contextmanager
+def install(standin: Any) -> Iterator[Any]:
+    """Let a stand-in be the driver."""
+    names = functions()
+    connect(names, standin.handle)
+    device.forget()
+    try:
+        yield standin
+    finally:
+        connect(names, lambda *_: int(Result.CUDA_ERROR_NO_DEVICE))
+        device.forget()
+        if standin.problems:
+            raise standin.problems[0]

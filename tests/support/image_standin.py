@@ -1,243 +1,236 @@
 """The part of the stand-in driver that makes CUDA arrays, texture objects and surface objects.
 
-A CUDA array is bytes with an extent; a copy checks what it is given against them. Fields that the driver's structures
-do not have cannot be set.
+A CUDA array is bytes with an extent; a copy checks what it is given against them.
 """
 
 from __future__ import annotations
 
 import ctypes
-import types
+from ctypes import c_float, c_size_t, c_uint32, c_uint64
 from typing import Any
 
-from driver_standin import OK, Handle, Numbers, Standin
+from driver_standin import Standin, put
 
-SIZES = {"UNSIGNED_INT8": 1, "SIGNED_INT8": 1, "UNSIGNED_INT16": 2, "SIGNED_INT16": 2, "UNSIGNED_INT32": 4,
-         "SIGNED_INT32": 4, "HALF": 2, "FLOAT": 4}
+__all__ = ["CudaArray", "ImageStandin"]
 
-
-class CUDA_ARRAY3D_DESCRIPTOR:
-    __slots__ = ("Depth", "Flags", "Format", "Height", "NumChannels", "Width")
-
-
-class CUDA_MEMCPY3D:
-    __slots__ = (
-        "Depth", "Height", "WidthInBytes", "dstArray", "dstDevice", "dstHeight", "dstHost", "dstMemoryType", "dstPitch",
-        "srcArray", "srcDevice", "srcHeight", "srcHost", "srcMemoryType", "srcPitch",
-    )
+_SIZES = {1: 1, 2: 2, 3: 4, 8: 1, 9: 2, 10: 4, 16: 2, 32: 4}
+"""Bytes of a channel, by the numbers of CUarray_format."""
+_HOST, _DEVICE, _ARRAY = 1, 2, 3
+"""Numbers of CUmemorytype."""
+_AS_ARRAY, _AS_MIPMAP, _AS_LINEAR = 0, 1, 2
+"""Numbers of CUresourcetype."""
 
 
-class CUDA_TEXTURE_DESC:
-    __slots__ = (
-        "addressMode", "borderColor", "filterMode", "flags", "maxAnisotropy", "maxMipmapLevelClamp",
-        "minMipmapLevelClamp", "mipmapFilterMode", "mipmapLevelBias",
-    )
+class ArrayDescriptor(ctypes.Structure):
+    _fields_ = [
+        ("Width", c_size_t), ("Height", c_size_t), ("Depth", c_size_t), ("Format", c_uint32), ("NumChannels", c_uint32),
+        ("Flags", c_uint32),
+    ]
 
 
-class CUDA_RESOURCE_DESC:
-    __slots__ = ("flags", "res", "resType")
-
-    def __init__(self) -> None:
-        self.res = types.SimpleNamespace(
-            array=types.SimpleNamespace(hArray=None), mipmap=types.SimpleNamespace(hMipmappedArray=None),
-            linear=types.SimpleNamespace(devPtr=0, format=None, numChannels=0, sizeInBytes=0),
-        )
+def _end(side: str) -> list[tuple[str, Any]]:
+    return [
+        *((f"{side}{name}", c_size_t) for name in ("XInBytes", "Y", "Z", "LOD")), (f"{side}MemoryType", c_uint32),
+        *((f"{side}{name}", c_uint64) for name in ("Host", "Device", "Array", "Reserved", "Pitch", "Height")),
+    ]
 
 
-class CudaArray(Handle):
-    """A CUDA array: a handle with memory."""
-
-    shape: tuple[int, int, int]
-    flags: int
-    channels: int
-    format: str
-    data: bytearray
+class Copy(ctypes.Structure):
+    _fields_ = [*_end("src"), *_end("dst"), ("WidthInBytes", c_size_t), ("Height", c_size_t), ("Depth", c_size_t)]
 
 
-class ImageStandin(Standin):
-    """A stand-in with texture units, as far as a host program sees them."""
+class Linear(ctypes.Structure):
+    _fields_ = [("devPtr", c_uint64), ("format", c_uint32), ("numChannels", c_uint32), ("sizeInBytes", c_size_t)]
 
-    CUarray_format = CUaddress_mode = CUfilter_mode = CUresourcetype = CUmemorytype = Numbers()
-    CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D = CUDA_ARRAY3D_DESCRIPTOR, CUDA_MEMCPY3D
-    CUDA_TEXTURE_DESC, CUDA_RESOURCE_DESC = CUDA_TEXTURE_DESC, CUDA_RESOURCE_DESC
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.arrays: dict[int, CudaArray] = {}
-        self.mipmaps: dict[int, list[CudaArray]] = {}
-        self.textures: dict[int, tuple[Any, Any]] = {}
-        self.surfaces: dict[int, Any] = {}
-        self.references: dict[bytes, dict[str, Any]] = {}
-        self.copies: list[CUDA_MEMCPY3D] = []
-        self.next = 0x1000
+class Resource(ctypes.Union):
+    _fields_ = [("handle", c_uint64), ("linear", Linear), ("reserved", c_uint32 * 32)]
 
-    def fresh(self) -> int:
-        self.next += 0x10
-        return self.next
 
-    def new_array(self, desc: Any, level: int = 0) -> CudaArray:
-        assert isinstance(desc, CUDA_ARRAY3D_DESCRIPTOR)
-        size = SIZES[desc.Format.removeprefix("CU_AD_FORMAT_")]
+class ResourceDescriptor(ctypes.Structure):
+    _fields_ = [("resType", c_uint32), ("res", Resource), ("flags", c_uint32)]
+
+
+class TextureDescriptor(ctypes.Structure):
+    _fields_ = [
+        ("addressMode", c_uint32 * 3), ("filterMode", c_uint32), ("flags", c_uint32), ("maxAnisotropy", c_uint32),
+        ("mipmapFilterMode", c_uint32), ("mipmapLevelBias", c_float), ("minMipmapLevelClamp", c_float),
+        ("maxMipmapLevelClamp", c_float), ("borderColor", c_float * 4), ("reserved", c_uint32 * 12),
+    ]
+
+
+class CudaArray:
+    """A CUDA array; ``shape`` is its depth, its height and its width in bytes."""
+
+    def __init__(self, desc: ArrayDescriptor, level: int = 0) -> None:
         assert desc.NumChannels in (1, 2, 4)
         assert desc.Width > 0
         assert desc.Flags & ~15 == 0
-        array = CudaArray(self.fresh())
-        array.flags, array.channels, array.format = desc.Flags, desc.NumChannels, desc.Format
+        self.flags, self.channels, self.format = desc.Flags, desc.NumChannels, desc.Format
         width, height = max(1, desc.Width >> level), max(1, desc.Height >> level)
         depth = max(1, desc.Depth if desc.Flags & 5 else desc.Depth >> level)
         if desc.Flags & 4:
             assert width == height
             assert depth % 6 == 0
-        array.shape = depth, height, width * size * desc.NumChannels
-        array.data = bytearray(depth * height * array.shape[2])
-        return array
+        self.shape = depth, height, width * _SIZES[desc.Format] * desc.NumChannels
+        self.data = bytearray(depth * height * self.shape[2])
 
-    def cuArray3DCreate(self, desc: Any) -> tuple[Any, ...]:
+
+class ImageStandin(Standin):
+    """A stand-in with texture units, as far as a host program sees them."""
+
+    def __init__(self, capability: int = 90, count: int = 1) -> None:
+        super().__init__(capability, count)
+        self.arrays: dict[int, CudaArray] = {}
+        self.mipmaps: dict[int, list[tuple[int, CudaArray]]] = {}
+        self.textures: dict[int, tuple[Any, TextureDescriptor]] = {}
+        self.surfaces: dict[int, Any] = {}
+        self.references: dict[bytes, dict[str, Any]] = {}
+        self.reference_names: dict[int, bytes] = {}
+        self.copies: list[Copy] = []
+
+    def cuArray3DCreate(self, out: int, desc: int) -> None:
         self.inside()
-        array = self.new_array(desc)
-        self.arrays[int(array)] = array
-        return OK, array
+        handle = self.fresh()
+        self.arrays[handle] = CudaArray(ArrayDescriptor.from_address(desc))
+        put(out, handle)
 
-    def cuArrayDestroy(self, array: CudaArray) -> tuple[Any, ...]:
-        del self.arrays[int(array)]
-        return (OK,)
+    def cuArrayDestroy(self, array: int) -> None:
+        self.finish_all()
+        del self.arrays[array]
 
-    def cuMipmappedArrayCreate(self, desc: Any, levels: int) -> tuple[Any, ...]:
+    def cuMipmappedArrayCreate(self, out: int, desc: int, levels: int) -> None:
         self.inside()
-        assert type(levels) is int
-        handle = Handle(self.fresh())
-        self.mipmaps[handle] = [self.new_array(desc, level) for level in range(levels)]
-        return OK, handle
+        made = [(self.fresh(), CudaArray(ArrayDescriptor.from_address(desc), level)) for level in range(levels)]
+        handle = self.fresh()
+        self.mipmaps[handle] = made
+        put(out, handle)
 
-    def cuMipmappedArrayGetLevel(self, mipmap: Handle, level: int) -> tuple[Any, ...]:
-        return OK, self.mipmaps[mipmap][level]
+    def cuMipmappedArrayGetLevel(self, out: int, mipmap: int, level: int) -> None:
+        put(out, self.mipmaps[mipmap][level][0])
 
-    def cuMipmappedArrayDestroy(self, mipmap: Handle) -> tuple[Any, ...]:
+    def cuMipmappedArrayDestroy(self, mipmap: int) -> None:
+        self.finish_all()
         del self.mipmaps[mipmap]
-        return (OK,)
 
-    def cuMemcpyDtoDAsync(self, to: int, source: int, nbytes: int, stream: int) -> tuple[Any, ...]:
-        self.check(source, nbytes)
-        return self.cuMemcpyHtoDAsync(to, source, nbytes, stream)
+    def array_of(self, handle: int) -> CudaArray:
+        """The CUDA array of a handle, be it a level of a mipmap."""
+        known = {**self.arrays, **{each: array for levels in self.mipmaps.values() for each, array in levels}}
+        return known[handle]
 
-    def cuMemcpy3DAsync(self, copy: Any, stream: int) -> tuple[Any, ...]:
+    def cuMemcpy3DAsync(self, desc: int, stream: int) -> None:
         self.inside()
-        assert isinstance(copy, CUDA_MEMCPY3D)
-        assert isinstance(stream, int)
+        copy = Copy.from_buffer_copy((ctypes.c_char * ctypes.sizeof(Copy)).from_address(desc))
         self.copies.append(copy)
-        back = copy.srcMemoryType == "CU_MEMORYTYPE_ARRAY"
+        back = copy.srcMemoryType == _ARRAY
         near, far = ("dst", "src") if back else ("src", "dst")
-        array = getattr(copy, f"{far}Array")
-        assert isinstance(array, CudaArray)
+        array = self.array_of(getattr(copy, f"{far}Array"))
         assert (copy.Depth, copy.Height, copy.WidthInBytes) == array.shape
         assert (getattr(copy, f"{near}Height"), getattr(copy, f"{near}Pitch")) == array.shape[1:]
-        if getattr(copy, f"{near}MemoryType") == "CU_MEMORYTYPE_HOST":
-            address = getattr(copy, f"{near}Host")
-        else:
-            assert getattr(copy, f"{near}MemoryType") == "CU_MEMORYTYPE_DEVICE"
-            address = getattr(copy, f"{near}Device")
+        hosted = getattr(copy, f"{near}MemoryType") == _HOST
+        address = getattr(copy, f"{near}Host" if hosted else f"{near}Device")
+        if not hosted:
+            assert getattr(copy, f"{near}MemoryType") == _DEVICE
             self.check(address, len(array.data))
         if back:
-            ctypes.memmove(address, bytes(array.data), len(array.data))
-        else:
-            array.data[:] = ctypes.string_at(address, len(array.data))
-        return (OK,)
+            self.submit(stream, lambda: ctypes.memmove(address, bytes(array.data), len(array.data)))
+            if hosted and not self.is_pinned(address):
+                self.finish_stream(stream)
+            return
+        staged = ctypes.string_at(address, len(array.data)) if hosted and not self.is_pinned(address) else None
 
-    def resource(self, desc: Any) -> Any:
+        def fill() -> None:
+            array.data[:] = ctypes.string_at(address, len(array.data)) if staged is None else staged
+
+        self.submit(stream, fill)
+
+    def resource(self, address: int) -> Any:
         """What a resource descriptor names."""
-        assert isinstance(desc, CUDA_RESOURCE_DESC)
-        if desc.resType == "CU_RESOURCE_TYPE_ARRAY":
-            return self.arrays[int(desc.res.array.hArray)]
-        if desc.resType == "CU_RESOURCE_TYPE_MIPMAPPED_ARRAY":
-            return self.mipmaps[desc.res.mipmap.hMipmappedArray]
-        assert desc.resType == "CU_RESOURCE_TYPE_LINEAR"
+        desc = ResourceDescriptor.from_buffer_copy(ctypes.string_at(address, ctypes.sizeof(ResourceDescriptor)))
+        if desc.resType == _AS_ARRAY:
+            return self.arrays[desc.res.handle]
+        if desc.resType == _AS_MIPMAP:
+            return [array for _, array in self.mipmaps[desc.res.handle]]
+        assert desc.resType == _AS_LINEAR
         linear = desc.res.linear
         self.check(linear.devPtr, linear.sizeInBytes)
         assert linear.devPtr % 256 == 0
-        assert linear.sizeInBytes % (SIZES[linear.format.removeprefix("CU_AD_FORMAT_")] * linear.numChannels) == 0
+        assert linear.sizeInBytes % (_SIZES[linear.format] * linear.numChannels) == 0
         return linear
 
-    def cuTexObjectCreate(self, resource: Any, desc: Any, view: Any) -> tuple[Any, ...]:
+    def cuTexObjectCreate(self, out: int, resource: int, desc: int, view: int) -> None:
         self.inside()
-        assert isinstance(desc, CUDA_TEXTURE_DESC)
-        assert view is None
-        assert len(desc.addressMode) == 3
-        assert [type(x) for x in desc.borderColor] == [float] * 4
-        assert {desc.filterMode, desc.mipmapFilterMode} <= {"CU_TR_FILTER_MODE_POINT", "CU_TR_FILTER_MODE_LINEAR"}
-        handle = Handle(self.fresh())
-        self.textures[handle] = self.resource(resource), desc
-        return OK, handle
+        assert view == 0
+        handle, size = self.fresh(), ctypes.sizeof(TextureDescriptor)
+        given = TextureDescriptor.from_buffer_copy(ctypes.string_at(desc, size))
+        assert {given.filterMode, given.mipmapFilterMode} <= {0, 1}
+        self.textures[handle] = self.resource(resource), given
+        put(out, handle)
 
-    def cuTexObjectDestroy(self, handle: int) -> tuple[Any, ...]:
+    def cuTexObjectDestroy(self, handle: int) -> None:
         del self.textures[handle]
-        return (OK,)
 
-    def cuSurfObjectCreate(self, resource: Any) -> tuple[Any, ...]:
+    def cuSurfObjectCreate(self, out: int, resource: int) -> None:
         self.inside()
-        handle, array = Handle(self.fresh()), self.resource(resource)
+        handle, array = self.fresh(), self.resource(resource)
         assert array.flags & 2, "an array without CUDA_ARRAY3D_SURFACE_LDST"
         self.surfaces[handle] = array
-        return OK, handle
+        put(out, handle)
 
-    def cuSurfObjectDestroy(self, handle: int) -> tuple[Any, ...]:
+    def cuSurfObjectDestroy(self, handle: int) -> None:
         del self.surfaces[handle]
-        return (OK,)
 
     # -- references of a module
 
-    def cuModuleGetTexRef(self, module: Handle, name: bytes) -> tuple[Any, ...]:
-        assert isinstance(module, Handle)
-        assert type(name) is bytes
-        return OK, self.references.setdefault(name, {})
+    def cuModuleGetTexRef(self, out: int, module: int, name: int) -> None:
+        text = ctypes.string_at(name)
+        assert text in self.modules[module]
+        handle = self.fresh()
+        self.reference_names[handle] = text
+        self.references.setdefault(text, {})
+        put(out, handle)
 
-    def cuModuleGetSurfRef(self, module: Handle, name: bytes) -> tuple[Any, ...]:
-        return self.cuModuleGetTexRef(module, name)
+    def cuModuleGetSurfRef(self, out: int, module: int, name: int) -> None:
+        self.cuModuleGetTexRef(out, module, name)
 
-    def cuTexRefSetArray(self, reference: dict[str, Any], array: CudaArray, flags: int) -> tuple[Any, ...]:
+    def reference(self, handle: int) -> dict[str, Any]:
+        return self.references[self.reference_names[handle]]
+
+    def cuTexRefSetArray(self, reference: int, array: int, flags: int) -> None:
         assert flags == 1, "CU_TRSA_OVERRIDE_FORMAT"
-        reference["array"] = self.arrays[int(array)]
-        return (OK,)
+        self.reference(reference)["array"] = self.arrays[array]
 
-    def cuSurfRefSetArray(self, reference: dict[str, Any], array: CudaArray, flags: int) -> tuple[Any, ...]:
+    def cuSurfRefSetArray(self, reference: int, array: int, flags: int) -> None:
         assert flags == 0
-        reference["array"] = self.arrays[int(array)]
-        return (OK,)
+        self.reference(reference)["array"] = self.arrays[array]
 
-    def cuTexRefSetMipmappedArray(self, reference: dict[str, Any], mipmap: Handle, flags: int) -> tuple[Any, ...]:
+    def cuTexRefSetMipmappedArray(self, reference: int, mipmap: int, flags: int) -> None:
         assert flags == 1
-        reference["array"] = self.mipmaps[mipmap]
-        return (OK,)
+        self.reference(reference)["array"] = [array for _, array in self.mipmaps[mipmap]]
 
-    def cuTexRefSetAddress(self, reference: dict[str, Any], address: int, nbytes: int) -> tuple[Any, ...]:
+    def cuTexRefSetAddress(self, offset: int, reference: int, address: int, nbytes: int) -> None:
         self.check(address, nbytes)
-        reference["array"] = address
-        return OK, 0
+        self.reference(reference)["array"] = address
+        put(offset, 0)
 
-    def cuTexRefSetFormat(self, reference: dict[str, Any], kind: str, channels: int) -> tuple[Any, ...]:
-        reference["format"] = kind, channels
-        return (OK,)
+    def cuTexRefSetFormat(self, reference: int, kind: int, channels: int) -> None:
+        self.reference(reference)["format"] = kind, channels
 
-    def cuTexRefSetAddressMode(self, reference: dict[str, Any], axis: int, mode: str) -> tuple[Any, ...]:
+    def cuTexRefSetAddressMode(self, reference: int, axis: int, mode: int) -> None:
         assert axis in (0, 1, 2)
-        reference.setdefault("address", {})[axis] = mode
-        return (OK,)
+        self.reference(reference).setdefault("address", {})[axis] = mode
 
-    def cuTexRefSetFilterMode(self, reference: dict[str, Any], mode: str) -> tuple[Any, ...]:
-        reference["filter"] = mode
-        return (OK,)
+    def cuTexRefSetFilterMode(self, reference: int, mode: int) -> None:
+        self.reference(reference)["filter"] = mode
 
-    def cuTexRefSetFlags(self, reference: dict[str, Any], flags: int) -> tuple[Any, ...]:
-        reference["flags"] = flags
-        return (OK,)
+    def cuTexRefSetFlags(self, reference: int, flags: int) -> None:
+        self.reference(reference)["flags"] = flags
 
-    def cuTexRefSetMipmapFilterMode(self, reference: dict[str, Any], mode: str) -> tuple[Any, ...]:
-        reference["blend"] = mode
-        return (OK,)
+    def cuTexRefSetMipmapFilterMode(self, reference: int, mode: int) -> None:
+        self.reference(reference)["blend"] = mode
 
-    def cuTexRefSetMipmapLevelBias(self, reference: dict[str, Any], bias: float) -> tuple[Any, ...]:
-        reference["bias"] = bias
-        return (OK,)
+    def cuTexRefSetMipmapLevelBias(self, reference: int, bias: float) -> None:
+        self.reference(reference)["bias"] = bias
 
-    def cuTexRefSetMipmapLevelClamp(self, reference: dict[str, Any], low: float, high: float) -> tuple[Any, ...]:
-        reference["levels"] = low, high
-        return (OK,)
+    def cuTexRefSetMipmapLevelClamp(self, reference: int, low: float, high: float) -> None:
+        self.reference(reference)["levels"] = low, high
