@@ -163,6 +163,9 @@ class Config:
     log: str = field(default="off", metadata={"read": _one_of(*LOGS)})
     """What to report on stderr: ``off``, ``info`` or ``debug``."""
 
+    debug: bool = field(default=False, metadata={"read": _switch})
+    """Whether each launch on a GPU is waited for, and made again on the emulator where it faults."""
+
     @classmethod
     def read(cls, environ: dict[str, str]) -> Config:
         """The settings in a set of variables; ConfigError for a name or a value that is none."""
@@ -269,7 +272,7 @@ class override:
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
         if isinstance(value, str) or (name == "emulator_threads" and value is not None):
             return _READERS[name](name, str(value))
-        kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool}
+        kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool}
         if name in kinds and not isinstance(value, kinds[name]):
             raise _wrong(name, value, f"a {kinds[name].__name__}")
         if name == "dump":

@@ -62,6 +62,7 @@ class HostCopies:
                 assert isinstance(moved, Buffer)
                 self.gpu.call("cuMemcpyDtoHAsync", buffer.address, moved.address, buffer.nbytes, self.stream)
         self.gpu.call("cuStreamSynchronize", self.stream)
+        self.gpu.in_flight.clear(self.stream)
 
     def __exit__(self, *exception: object) -> None:
         for _, _, address in self.ranges:

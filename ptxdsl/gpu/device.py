@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
+import os
+import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,9 +17,12 @@ import numpy as np
 
 from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
-from .error_hints import EXPLANATIONS
+from .error_hints import EXPLANATIONS, LOST
+from .in_flight import InFlight
 
-__all__ = ["Driver", "driver", "forget", "unavailable"]
+__all__ = ["Driver", "driver", "forget", "known", "unavailable"]
+
+_SPAWN = 'start processes anew: `multiprocessing.set_start_method("spawn")`, before the first of them'
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -24,9 +30,11 @@ __all__ = ["Driver", "driver", "forget", "unavailable"]
 
 
 @functools.cache
-def _bindings() -> Any:
-    """``cuda.bindings.driver``, initialised; LaunchError says what is missing. Checks for the library first, since
-    on a machine without a driver the import of the bindings costs 50 ms and says no more.
+def _found() -> Any:
+    """``cuda.bindings.driver``, initialised, or the LaunchError that says what is missing.
+
+    Checks for the library first, since on a machine without a driver the import of the bindings costs 50 ms and says no
+    more. What is missing is kept too: every launch on the emulator would look for it again.
     """
     name = "cuda.bindings.driver"
     if name not in sys.modules:
@@ -34,39 +42,45 @@ def _bindings() -> Any:
         try:
             ctypes.CDLL(library)
         except OSError:
-            raise LaunchError(f"no NVIDIA driver: {library} cannot be loaded") from None
+            return LaunchError(f"no NVIDIA driver: {library} cannot be loaded")
     try:
-        cu: Any = __import__(name, fromlist=["driver"])
+        cu: Any = importlib.import_module(name)
     except ImportError:
-        raise LaunchError("cuda-python is not installed", hint="pip install 'ptxdsl[cuda]'") from None
+        return LaunchError("cuda-python is not installed", hint="pip install 'ptxdsl[cuda]'")
     try:
         result, *_ = cu.cuInit(0)
         count = 0
         if result == 0:
             result, count = cu.cuDeviceGetCount()
     except RuntimeError as error:
-        raise LaunchError(f"no NVIDIA driver: {error}") from None
+        return LaunchError(f"no NVIDIA driver: {error}")
     if result != 0:
-        raise LaunchError(f"the NVIDIA driver does not start: {explained(result)}")
-    if not count:
-        raise LaunchError("the NVIDIA driver has no GPU")
-    return cu
+        return LaunchError(f"the NVIDIA driver does not start: {explained(result)}")
+    return cu if count else LaunchError("the NVIDIA driver has no GPU")
+
+
+def _bindings() -> Any:
+    found = _found()
+    if isinstance(found, LaunchError):
+        raise found.with_traceback(None)
+    return found
 
 
 def unavailable() -> str | None:
     """Why there is no GPU to use; None if there is one."""
-    try:
-        _bindings()
-    except LaunchError as error:
-        return error.message
-    return None
+    found = _found()
+    return found.message if isinstance(found, LaunchError) else None
 
 
 def explained(result: Any) -> str:
     """The name of a driver error, and what it means."""
-    name = str(getattr(result, "name", result))
+    name = _name(result)
     text = EXPLANATIONS.get(name.removeprefix("CUDA_ERROR_"), "")
     return f"{name} ({int(result)}){': ' if text else ''}{text}"
+
+
+def _name(result: Any) -> str:
+    return str(getattr(result, "name", "an error that these bindings do not know"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -79,40 +93,77 @@ class Driver:
     def __init__(self, ordinal: int = 0) -> None:
         self.cu = _bindings()
         self.device = ordinal
+        self.in_flight = InFlight()
+        self.lost: str | None = None
+        """What ended the context, once something has."""
+        self._retired: list[Callable[[], None]] = []
         handle = self.call("cuDeviceGet", ordinal)
         self.name = self.call("cuDeviceGetName", 128, handle).partition(b"\0")[0].decode()
-        attribute = self.cu.CUdevice_attribute
-
-        def ask(name: str) -> int:
-            return int(self.call("cuDeviceGetAttribute", getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), handle))
-
-        self.capability = ask("COMPUTE_CAPABILITY_MAJOR") * 10 + ask("COMPUTE_CAPABILITY_MINOR")
-        self.shared = ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
-        self.processors = ask("MULTIPROCESSOR_COUNT")
+        self.handle = handle
+        self.capability = self.ask("COMPUTE_CAPABILITY_MAJOR") * 10 + self.ask("COMPUTE_CAPABILITY_MINOR")
+        self.shared = self.ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        self.processors = self.ask("MULTIPROCESSOR_COUNT")
         self.context = self.call("cuDevicePrimaryCtxRetain", handle)
-        self._context, self._current = int(self.context), self.cu.cuCtxGetCurrent
+        self._context = int(self.context)
+
+    def ask(self, attribute: str) -> int:
+        """An attribute of the GPU, by the driver's name without ``CU_DEVICE_ATTRIBUTE_``."""
+        number = getattr(self.cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
+        return int(self.call("cuDeviceGetAttribute", number, self.handle))
 
     def call(self, function: str, *arguments: Any) -> Any:
         """A function of the driver: its result, or a DriverError that explains."""
-        result, *values = getattr(self.cu, function)(*arguments)
+        if _forked:
+            raise DriverError(
+                f"{function}: this process was forked from one that uses the GPU, which CUDA does not allow",
+                loc=caller(), hint=_SPAWN, name="CUDA_ERROR_NOT_INITIALIZED",
+            )
+        try:
+            result, *values = getattr(self.cu, function)(*arguments)
+        except ValueError as error:  # a newer driver's result, of which the bindings make no CUresult
+            number = re.match(r"(\d+) is not a valid", str(error))
+            if number is None:
+                raise
+            raise self.error(function, int(number[1])) from None
         if result != 0:
             raise self.error(function, result)
         return values[0] if len(values) == 1 else tuple(values) if values else None
 
     def error(self, function: str, result: Any) -> DriverError:
-        name = str(getattr(result, "name", result))
-        faults = ("ILLEGAL_ADDRESS", "MISALIGNED_ADDRESS", "LAUNCH_FAILED", "ASSERT", "ILLEGAL_INSTRUCTION")
-        fault = name.removeprefix("CUDA_ERROR_") in faults
+        """What a function's result means; of one that ends the context, which launches may have caused it."""
+        name = _name(result)
+        if name.removeprefix("CUDA_ERROR_") not in LOST:
+            return DriverError(f"{function}: {explained(result)}", loc=caller(), name=name)
+        first, place = self.in_flight.suspects()
+        if self.lost is not None:
+            message = f"{function}: GPU {self.device} was lost before, by this: {self.lost}"
+            return DriverError(message, loc=caller(), name=name, hint="start the process again")
+        self.lost = f"{first}: {explained(result)}"
         return DriverError(
-            f"{function}: {explained(result)}", loc=caller(), name=name,
-            hint='`with ptxdsl.use("emulator"):` names the thread and the line' if fault else None,
+            f"{self.lost}; {function} has told it", loc=place or caller(), name=name,
+            hint='`with ptxdsl.use("emulator"):` names the thread and the line; PTXDSL_DEBUG=1 does so by itself',
         )
 
-    def enter(self) -> None:
-        """Make this GPU's context the current one of the thread."""
-        result, current = self._current()
-        if result != 0 or int(current) != self._context:
+    # Contexts
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """This GPU's context is the thread's current one; afterwards it is the one from before.
+
+        Where there was none, that of the first GPU stays, as CUDA's runtime would have it.
+        """
+        before = int(self.call("cuCtxGetCurrent"))
+        if before == self._context:
+            yield
+        elif before == 0 and self.device == 0:
             self.call("cuCtxSetCurrent", self.context)
+            yield
+        else:
+            self.call("cuCtxPushCurrent", self.context)
+            try:
+                yield
+            finally:
+                self.call("cuCtxPopCurrent")
 
     @contextmanager
     def uncaptured(self) -> Iterator[None]:
@@ -120,13 +171,49 @@ class Driver:
 
         Such is to load, to allocate and to free: it takes effect at once, and once.
         """
-        self.enter()
         exchange = "cuThreadExchangeStreamCaptureMode"
-        before = self.call(exchange, self.cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+        with self.current():
+            before = self.call(exchange, self.cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            try:
+                yield
+            finally:
+                self.call(exchange, before)
+
+    def captures(self, stream: int) -> bool:
+        """Whether a stream is captured into a graph; the default one cannot be."""
+        return stream > 1 and int(self.call("cuStreamIsCapturing", stream)) != 0
+
+    def synchronize(self) -> None:
+        """Wait until all that was submitted to the GPU is done."""
+        with self.current():
+            sys.stdout.flush()  # what kernels print comes after what the program printed before
+            self.call("cuCtxSynchronize")
+        self.in_flight.clear()
+        while self._retired:
+            self._retired.pop()()
+
+    # Giving back
+
+    def retire(self, release: Callable[[], None]) -> None:
+        """Have ``release`` called when the GPU has done all that it was asked to, which may use what it gives back."""
+        if not self._is_gone():
+            self._retired.append(release)
+
+    def discard(self, function: str, *arguments: Any) -> None:
+        """Give something back, from wherever Python collects it: silent where the context has ended."""
+        if self._is_gone():
+            return
         try:
-            yield
-        finally:
-            self.call(exchange, before)
+            with self.uncaptured():
+                self.call(function, *arguments)
+        except DriverError as error:
+            if not self._is_gone() and error.name.removeprefix("CUDA_ERROR_") not in ("DEINITIALIZED", *LOST):
+                raise
+
+    def _is_gone(self) -> bool:
+        return self.lost is not None or _forked or sys.is_finalizing()
+
+    # Memory
 
     def allocate(self, nbytes: int) -> int:
         """The address of so many bytes of memory; 0 for none."""
@@ -138,21 +225,20 @@ class Driver:
     def free(self, address: int) -> None:
         """Give memory back."""
         if address:
-            with self.uncaptured():
-                self.call("cuMemFree", address)
+            self.discard("cuMemFree", address)
 
     def to_device(self, address: int, host: np.ndarray[Any, Any]) -> None:
         """Copy a contiguous array to the GPU."""
-        self.enter()
-        if host.nbytes:
-            self.call("cuMemcpyHtoD", address, host.ctypes.data, host.nbytes)
+        with self.current():
+            if host.nbytes:
+                self.call("cuMemcpyHtoD", address, host.ctypes.data, host.nbytes)
 
     def to_host(self, host: np.ndarray[Any, Any], address: int) -> None:
         """Copy to a contiguous array, when what was submitted to the GPU is done."""
-        self.enter()
-        self.call("cuCtxSynchronize")
-        if host.nbytes:
-            self.call("cuMemcpyDtoH", host.ctypes.data, address, host.nbytes)
+        self.synchronize()
+        with self.current():
+            if host.nbytes:
+                self.call("cuMemcpyDtoH", host.ctypes.data, address, host.nbytes)
 
     def target(self, wanted: str) -> str:
         """What to assemble for, to run PTX of target ``wanted`` here; LaunchError if it cannot run here."""
@@ -166,20 +252,37 @@ class Driver:
 
 
 _lock = threading.Lock()
+_forked = False
+"""Whether this process is a fork of one that used a GPU."""
 
 
-@functools.cache
-def _driver(ordinal: int) -> Driver:
-    return Driver(ordinal)
+_drivers: dict[int, Driver] = {}
 
 
 def driver(ordinal: int = 0) -> Driver:
     """The GPU of that number."""
     with _lock:
-        return _driver(ordinal)
+        found = _drivers.get(ordinal)
+        if found is None:
+            found = _drivers[ordinal] = Driver(ordinal)
+        return found
+
+
+def known() -> list[Driver]:
+    """The GPUs that this process has used."""
+    return list(_drivers.values())
 
 
 def forget() -> None:
     """Ask the driver again what there is: for tests, where it changes."""
-    _bindings.cache_clear()
-    _driver.cache_clear()
+    _found.cache_clear()
+    _drivers.clear()
+
+
+def _note_fork() -> None:
+    global _forked  # noqa: PLW0603
+    _forked = bool(_drivers)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EXPLANATIONS"]
+__all__ = ["EXPLANATIONS", "LOST"]
 
 EXPLANATIONS = {
     "INVALID_VALUE": "an argument of the call is out of range",
@@ -53,3 +53,10 @@ EXPLANATIONS = {
     "UNKNOWN": "the driver does not know what happened",
 }
 """By the driver's name for it, without ``CUDA_ERROR_``."""
+
+LOST = (
+    "ECC_UNCORRECTABLE", "ILLEGAL_ADDRESS", "LAUNCH_TIMEOUT", "CONTEXT_IS_DESTROYED", "ASSERT", "HARDWARE_STACK_ERROR",
+    "ILLEGAL_INSTRUCTION", "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "LAUNCH_FAILED",
+    "NVLINK_UNCORRECTABLE", "CONTAINED", "TENSOR_MEMORY_LEAK", "EXTERNAL_DEVICE",
+)
+"""The errors after which the context does nothing any more."""

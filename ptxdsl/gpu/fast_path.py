@@ -137,7 +137,7 @@ def fast_path(
         except Unusual:
             return False
         if int(current()[1]) != context:
-            gpu.enter()
+            return False
         struct = fixed if fixed is not None else function.struct(prepared, stream())  # type: ignore[operator]
         try:
             memory, _, address = slot = slots.pop()

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import DriverError, LaunchError, caller
@@ -23,7 +26,7 @@ from .tools import NoAssembler
 if TYPE_CHECKING:
     from .assembler import Assembled
 
-__all__ = ["Loadable", "LoadedFunction", "Prepared", "Slot", "variable"]
+__all__ = ["Loadable", "LoadedFunction", "LoadedModule", "Prepared", "Slot", "variable"]
 
 
 class Loadable(Protocol):
@@ -37,7 +40,11 @@ class Loadable(Protocol):
 
     @property
     def modules(self) -> dict[int, Any]:
-        """The driver's modules by the ordinal of the GPU, common to all kernels of the text."""
+        """The modules loaded, by the ordinal of the GPU, common to all kernels of the text."""
+
+    @property
+    def loading(self) -> AbstractContextManager[object]:
+        """Held while a module is assembled and loaded, by one thread."""
 
     @property
     def text(self) -> str:
@@ -53,6 +60,9 @@ class Loadable(Protocol):
 
     def assembled(self, arch: str) -> Assembled:
         """Its machine code for a target."""
+
+    def run_on(self, backend: str) -> Any:
+        """The kernel loaded on a backend."""
 
 
 class Slot(NamedTuple):
@@ -70,44 +80,65 @@ class Prepared(NamedTuple):
     structs: dict[int, Any]
 
 
+class LoadedModule:
+    """A text on one GPU, until the last that uses it is gone."""
+
+    def __init__(self, kernel: Loadable, gpu: Driver) -> None:
+        arch = gpu.target(kernel.module.target)
+        with gpu.uncaptured():
+            try:
+                self.handle = gpu.call("cuModuleLoadData", kernel.assembled(arch).cubin)
+            except NoAssembler:
+                self.handle = _compiled_in_driver(kernel, gpu)
+        self.dynamic: dict[str, int] = {}
+        """The most dynamic shared memory that each entry has been allowed, in bytes."""
+        unload = partial(gpu.discard, "cuModuleUnload", self.handle)
+        weakref.finalize(self, gpu.retire, unload).atexit = False
+
+    def keep(self) -> None:
+        """Never unload it: a graph launches it, whose end nothing tells."""
+        if self not in _kept:
+            _kept.append(self)
+
+
+_kept: list[LoadedModule] = []
+
+
+def _compiled_in_driver(kernel: Loadable, gpu: Driver) -> Any:
+    """Without a ptxas, the driver compiles, again in every process."""
+    option, log = gpu.cu.CUjit_option, bytes(16384)
+    options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+    try:
+        return gpu.call("cuModuleLoadDataEx", kernel.text.encode() + b"\0", 2, options, [log, len(log)])
+    except DriverError as error:
+        message = log.rstrip(b"\0").decode(errors="replace").strip()
+        raise DriverError(
+            f"{error.message}\n{message}".strip(), loc=caller(), name=error.name,
+            hint="ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'",
+        ) from None
+
+
+def _loaded(kernel: Loadable, gpu: Driver) -> LoadedModule:
+    """The kernel's module on a GPU, loaded once however many threads ask for it."""
+    with kernel.loading:
+        found = kernel.modules.get(gpu.device)
+        if found is None:
+            found = kernel.modules[gpu.device] = LoadedModule(kernel, gpu)
+        return found
+
+
 class LoadedFunction:
     """A kernel on one GPU."""
 
     def __init__(self, kernel: Loadable, gpu: Driver) -> None:
         self.kernel, self.gpu = kernel, gpu
-        gpu.enter()
-        modules = kernel.modules
-        if gpu.device not in modules:
-            modules[gpu.device] = self._load(gpu.target(kernel.module.target))
-        self.module = modules[gpu.device]
-        self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
+        self.loaded = _loaded(kernel, gpu)
+        self.module = self.loaded.handle
+        with gpu.uncaptured():
+            self.handle = gpu.call("cuModuleGetFunction", self.module, kernel.entry.encode())
         self.offsets = _offsets(kernel)
         self.slots: list[Slot] = []
         self._prepared: dict[int, Prepared] = {}
-
-    def _load(self, arch: str) -> Any:
-        try:
-            cubin = self.kernel.assembled(arch).cubin
-        except NoAssembler:
-            return self._compile_in_driver()
-        with self.gpu.uncaptured():
-            return self.gpu.call("cuModuleLoadData", cubin)
-
-    def _compile_in_driver(self) -> Any:
-        """Without a ptxas, the driver compiles, again in every process."""
-        cu, log = self.gpu.cu, bytes(16384)
-        option = cu.CUjit_option
-        options = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-        with self.gpu.uncaptured():
-            result, *values = cu.cuModuleLoadDataEx(self.kernel.text.encode() + b"\0", 2, options, [log, len(log)])
-        if result != 0:
-            message = log.rstrip(b"\0").decode(errors="replace").strip()
-            error = self.gpu.error("cuModuleLoadDataEx", result)
-            raise DriverError(
-                f"{error.message}\n{message}".strip(), loc=caller(), name=error.name,
-                hint="ptxas explains better: pip install 'nvidia-cuda-nvcc>=13,<14'",
-            )
-        return values[0]
 
     def prepare(self, geometry: LaunchConfig) -> Prepared:
         found = self._prepared.get(id(geometry))
@@ -120,7 +151,6 @@ class LoadedFunction:
 
     def _check(self, geometry: LaunchConfig) -> None:
         gpu, name, attribute = self.gpu, self.kernel.entry, self.gpu.cu.CUfunction_attribute
-        gpu.enter()
         most = gpu.call("cuFuncGetAttribute", attribute.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, self.handle)
         if geometry.threads > most:
             raise LaunchError(
@@ -140,19 +170,35 @@ class LoadedFunction:
             which = attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
             gpu.call("cuFuncSetAttribute", self.handle, which, 1)
         if static + geometry.shared > Limits().static_shared:
-            which = attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            gpu.call("cuFuncSetAttribute", self.handle, which, geometry.shared)
-        if geometry.cooperative:
-            self._check_cooperative(geometry)
+            self._allow(geometry.shared)
+        if geometry.cooperative or geometry.cluster is not None:
+            self._check_room(geometry)
 
-    def _check_cooperative(self, geometry: LaunchConfig) -> None:
-        each = self.gpu.call(
-            "cuOccupancyMaxActiveBlocksPerMultiprocessor", self.handle, geometry.threads, geometry.shared
-        )
-        if geometry.blocks > each * self.gpu.processors:
+    def _allow(self, nbytes: int) -> None:
+        """Let launches have so much dynamic shared memory; what they were allowed before holds."""
+        if nbytes > self.loaded.dynamic.get(self.kernel.entry, 0):
+            which = self.gpu.cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.gpu.call("cuFuncSetAttribute", self.handle, which, nbytes)
+            self.loaded.dynamic[self.kernel.entry] = nbytes
+
+    def _check_room(self, geometry: LaunchConfig) -> None:
+        """Whether the GPU can run all blocks of a cooperative launch at once, or of any at least one cluster."""
+        gpu, size = self.gpu, math.prod(geometry.cluster or (1,))
+        if geometry.cluster is None:
+            occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            room = gpu.call(occupancy, self.handle, geometry.threads, geometry.shared) * gpu.processors
+        else:
+            room = gpu.call("cuOccupancyMaxActiveClusters", self.handle, _struct(gpu.cu, geometry, 0)) * size
+            if not room:
+                raise LaunchError(
+                    f"this GPU ({gpu.name}) has no room for a cluster of {size} blocks of kernel "
+                    f"`{self.kernel.entry}`", loc=caller(),
+                    hint="make the cluster, the block or its shared memory smaller",
+                )
+        if geometry.cooperative and geometry.blocks > room:
             raise LaunchError(
-                f"a cooperative launch of {geometry.blocks} blocks; {each * self.gpu.processors} fit on this GPU "
-                f"({self.gpu.name}) at once", loc=caller(), hint="make the grid smaller and let each block do more",
+                f"a cooperative launch of {geometry.blocks} blocks; {room} fit on this GPU ({gpu.name}) at once",
+                loc=caller(), hint="make the grid smaller and let each block do more",
             )
 
     def struct(self, prepared: Prepared, stream: int) -> Any:
@@ -168,21 +214,17 @@ class LoadedFunction:
         except IndexError:
             return _slot(self.offsets)
 
-    def launch(self, struct: Any, arguments: Sequence[Argument]) -> None:
+    def launch(self, prepared: Prepared, stream: int, arguments: Sequence[Argument]) -> None:
         """One launch."""
+        struct = self.struct(prepared, stream)
         slot = self.slot()
         for offset, argument in zip(self.offsets, arguments):
             assert not isinstance(argument, Handle)
             data = argument.data if isinstance(argument, Scalar) else argument.address.to_bytes(8, "little")
             slot.memory[offset : offset + len(data)] = data
-        self.submit(struct, slot)
-
-    def submit(self, struct: Any, slot: Slot) -> None:
-        """Hand a launch to the driver; which has copied the parameters when the call returns."""
-        (result,) = self.gpu.cu.cuLaunchKernelEx(struct, self.handle, slot.address, 0)
+        self.gpu.call("cuLaunchKernelEx", struct, self.handle, slot.address, 0)  # which copies the parameters
         self.slots.append(slot)
-        if result != 0:
-            raise self.gpu.error("cuLaunchKernelEx", result)
+        self.gpu.in_flight.note(self.kernel.entry, prepared.geometry, arguments, stream, caller())
 
 
 def _offsets(kernel: Loadable) -> tuple[int, ...]:
@@ -228,5 +270,5 @@ def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
 
 def variable(kernel: Loadable, name: str) -> int:
     """The address of a variable of the kernel's module on the first GPU."""
-    function = LoadedFunction(kernel, driver())
-    return int(function.gpu.call("cuModuleGetGlobal", function.module, name.encode())[0])
+    gpu = driver()
+    return int(gpu.call("cuModuleGetGlobal", _loaded(kernel, gpu).handle, name.encode())[0])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .. import config
 from ..errors import LaunchError, PerformanceWarning, caller
 from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig
 from .copies import HostCopies
 from .device import Driver, driver
+from .faults import repeated_on_fault
 from .fast_path import fast_path, packers, parameter_struct, stream_of
-from .function import Loadable, LoadedFunction
+from .function import Loadable, LoadedFunction, Prepared
 
 if TYPE_CHECKING:
     from ..launch.arrays import View
@@ -34,30 +36,33 @@ class GpuRun:
         images += self.kernel.references.values()
         arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
         function = self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
-        function.gpu.enter()
-        prepared = function.prepare(geometry)
-        stream = _stream(geometry, arrays, function.gpu.device)
-        _wait(function.gpu, stream, arrays)
-        struct = function.struct(prepared, stream)
-        if not images:
-            self._launch(function, struct, stream, arguments, buffers)
-            return
-        from .textures import Images
+        gpu = function.gpu
+        with gpu.current():
+            prepared = function.prepare(geometry)
+            stream = _stream(geometry, arrays, gpu.device)
+            if gpu.captures(stream):
+                function.loaded.keep()
+            _wait(gpu, stream, arrays)
+            with repeated_on_fault(gpu, self.kernel, geometry, arguments):
+                if not images:
+                    self._launch(function, prepared, stream, arguments, buffers)
+                    return
+                from .textures import Images
 
-        with Images(function.gpu, stream, arguments, function.module, self.kernel.references) as numbered:
-            self._launch(function, struct, stream, numbered.arguments, buffers)
+                with Images(gpu, stream, arguments, function.module, self.kernel.references) as numbered:
+                    self._launch(function, prepared, stream, numbered.arguments, buffers)
 
     def _launch(
-        self, function: LoadedFunction, struct: Any, stream: int, arguments: Sequence[Argument],
+        self, function: LoadedFunction, prepared: Prepared, stream: int, arguments: Sequence[Argument],
         buffers: Sequence[Buffer],
     ) -> None:
         host = [buffer for buffer in buffers if buffer.device is None]
         if not host:
-            function.launch(struct, arguments)
+            function.launch(prepared, stream, arguments)
             return
         self._warn([buffer for buffer in host if not buffer.targets])
         with HostCopies(function.gpu, stream, host, self.kernel.entry, self.kernel.written) as copies:
-            function.launch(struct, [copies.moved(argument) for argument in arguments])
+            function.launch(prepared, stream, [copies.moved(argument) for argument in arguments])
             copies.fetch()
 
     def fast_path(
@@ -65,7 +70,7 @@ class GpuRun:
     ) -> FastPath | None:
         """What makes this launch again, for objects of the same types; None where it cannot leave anything out."""
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        if not buffers or any(buffer.device is None for buffer in buffers):
+        if not buffers or any(buffer.device is None for buffer in buffers) or config.current().debug:
             return None
         function = self._function(_device(self.kernel.entry, buffers))
         layout = parameter_struct(self.kernel.parameters, function.offsets)

@@ -83,18 +83,18 @@ class DeviceImage:
         self.extents = [image.extents(array) for array in image.arrays]
         self.texel_bytes, self.channels = image.texel_bytes, image.channels
         self.filled = False
-        gpu.enter()
         self.format = getattr(gpu.cu.CUarray_format, f"CU_AD_FORMAT_{_FORMATS[image.dtype]}")
         self.memory, self.handle = 0, 0
         self.mipmap: Any = None
         self.levels: list[Any] = []
         try:
-            if image.linear_memory:
-                self.memory = gpu.allocate(image.width_bytes)
-            else:
-                self._make_arrays()
-            self.flags = self._flags(image)
-            self.handle = self._object(image)
+            with gpu.uncaptured():
+                if image.linear_memory:
+                    self.memory = gpu.allocate(image.width_bytes)
+                else:
+                    self._make_arrays()
+                self.flags = self._flags(image)
+                self.handle = self._object(image)
         except BaseException:
             self.free()
             raise
@@ -226,16 +226,14 @@ class DeviceImage:
         call("cuTexRefSetFlags", reference, self.flags)
 
     def free(self) -> None:
-        """Give everything back, when the launches that use it are done."""
+        """Give everything back; nothing may use it any more."""
         gpu = self.gpu
-        gpu.enter()
-        gpu.call("cuCtxSynchronize")
         if self.handle:
-            gpu.call("cuSurfObjectDestroy" if self.image_kind == "surface" else "cuTexObjectDestroy", self.handle)
+            gpu.discard("cuSurfObjectDestroy" if self.image_kind == "surface" else "cuTexObjectDestroy", self.handle)
         if self.mipmap is not None:
-            gpu.call("cuMipmappedArrayDestroy", self.mipmap)
+            gpu.discard("cuMipmappedArrayDestroy", self.mipmap)
         elif self.levels:
-            gpu.call("cuArrayDestroy", self.levels[0])
+            gpu.discard("cuArrayDestroy", self.levels[0])
         gpu.free(self.memory)
 
 
@@ -254,7 +252,7 @@ def image_on(image: Image, gpu: Driver) -> DeviceImage:
                     loc=caller(),
                 )
         found = known[gpu.device] = DeviceImage(image, gpu)
-        weakref.finalize(image, found.free).atexit = False
+        weakref.finalize(image, gpu.retire, found.free).atexit = False
     return found
 
 

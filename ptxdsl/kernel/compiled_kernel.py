@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,9 @@ class ModuleCache:
 
     assembled: dict[str, Assembled] = field(default_factory=dict)
     modules: dict[int, Any] = field(default_factory=dict)
-    """The driver's modules by the ordinal of the GPU."""
+    """The modules loaded, by the ordinal of the GPU."""
+    loading: AbstractContextManager[object] = field(default_factory=threading.RLock)
+    """Held while one is assembled and loaded."""
     program: Program | None = None
     """The emulator's."""
 
@@ -112,8 +116,13 @@ class CompiledKernel:
 
     @property
     def modules(self) -> dict[int, Any]:
-        """The driver's modules by the ordinal of the GPU."""
+        """The modules loaded, by the ordinal of the GPU."""
         return self.cache.modules
+
+    @property
+    def loading(self) -> AbstractContextManager[object]:
+        """Held while a module is assembled and loaded."""
+        return self.cache.loading
 
     @property
     def program(self) -> Program:

@@ -71,7 +71,7 @@ class DeviceArray(TracksWrites):
         self._host: Any = None
         if memory is not None:
             self.address = memory.allocate(self.nbytes)
-            weakref.finalize(self, memory.free, self.address)
+            weakref.finalize(self, memory.free, self.address).atexit = False
         else:
             aligned = np.empty(self.nbytes + _ALIGNMENT, np.uint8)
             start = -aligned.ctypes.data % _ALIGNMENT

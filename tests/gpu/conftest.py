@@ -11,6 +11,7 @@ from driver_standin import install
 from image_standin import ImageStandin
 
 from ptxdsl import use
+from ptxdsl.gpu import device
 
 
 @pytest.fixture
@@ -25,5 +26,10 @@ def cu() -> Iterator[ImageStandin]:
             yield standin
         gc.collect()
         gc.unfreeze()
+        if standin.sticky:  # after a fault nothing can be given back
+            return
+        standin.fail.clear()
+        for gpu in device.known():
+            gpu.synchronize()
         left = (standin.memory, standin.pinned, standin.arrays, standin.mipmaps, standin.textures, standin.surfaces)
         assert not any(left)
