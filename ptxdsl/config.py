@@ -165,6 +165,8 @@ class Config:
 
     debug: bool = field(default=False, metadata={"read": _switch})
     """Whether each launch on a GPU is waited for, and made again on the emulator where it faults."""
+    stream: tuple[int, int] | None = None
+    """The GPU and the handle of the stream of the ``with`` block around; no variable sets it."""
 
     @classmethod
     def read(cls, environ: dict[str, str]) -> Config:
@@ -180,7 +182,9 @@ class Config:
         return cls(**values)
 
 
-_READERS: dict[str, Callable[[str, str], Any]] = {each.name: each.metadata["read"] for each in fields(Config)}
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    each.name: each.metadata["read"] for each in fields(Config) if each.metadata
+}
 """What makes the value of a setting of the variable's name and text."""
 
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("ptxdsl_config", default=())
@@ -267,6 +271,8 @@ class override:
 
     @staticmethod
     def _value(name: str, value: Any) -> Any:
+        if name == "stream":
+            return value
         if name not in _READERS:
             hint = did_you_mean(similar(name, _READERS), otherwise=f"the settings are {', '.join(_READERS)}")
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import DriverError, LaunchError, caller
+from ..errors import DriverError
 from ..launch import Argument, Buffer
+from ..launch.captures import refuse_host_arrays
 from .device import Driver
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ class HostCopies:
         self.ranges: list[tuple[int, int, int]] = []
 
     def __enter__(self) -> Self:
-        capturing = self.gpu.call("cuStreamIsCapturing", self.stream)
-        if int(capturing):
-            raise LaunchError(
-                f"kernel `{self.entry}` is launched with host arrays while its stream is captured into a graph",
-                loc=caller(), hint=f"`{self.host[0].name} = ptxdsl.to_device({self.host[0].name})` before the capture",
-            )
+        if self.gpu.captures(self.stream):
+            refuse_host_arrays(self.entry, self.host)
         try:
             for start, end in _merged(self.host):
                 address = self.gpu.allocate(end - start)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .. import config
 from ..errors import LaunchError, PerformanceWarning, caller
 from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig
+from ..launch.captures import captures, current_stream
 from .copies import HostCopies
 from .device import Driver, driver
 from .faults import repeated_on_fault
@@ -40,7 +41,9 @@ class GpuRun:
         with gpu.current():
             prepared = function.prepare(geometry)
             stream = _stream(geometry, arrays, gpu.device)
-            if gpu.captures(stream):
+            if stream in captures:
+                captures[stream].keep((function, arguments))
+            elif gpu.captures(stream):
                 function.loaded.keep()
             _wait(gpu, stream, arrays)
             with repeated_on_fault(gpu, self.kernel, geometry, arguments):
@@ -77,9 +80,11 @@ class GpuRun:
         packs = packers(self.kernel.parameters, args, function.gpu.device, self.kernel.written)
         if layout is None or packs is None:
             return None
-        current = geometry.stream
-        current_stream = _current_stream(buffers, function.gpu.device) if current is None else None
-        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, current_stream or current or 0)
+        current = current_stream(geometry, function.gpu.device)
+        if current in captures:
+            return None
+        library = _library_stream(buffers, function.gpu.device) if current is None else None
+        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, library or current or 0)
 
     def _function(self, ordinal: int) -> LoadedFunction:
         found = self.functions.get(ordinal)
@@ -133,13 +138,14 @@ def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:
 
 def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer | View], ordinal: int) -> int:
     """The stream given, or else the current one of the library that owns an array, or else the default."""
-    if geometry.stream is not None:
-        return geometry.stream
-    current_stream = _current_stream(buffers, ordinal)
-    return current_stream() if current_stream else 0
+    given = current_stream(geometry, ordinal)
+    if given is not None:
+        return given
+    library = _library_stream(buffers, ordinal)
+    return library() if library else 0
 
 
-def _current_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
+def _library_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
     known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
     return next((each for each in known if each), None)
 

@@ -277,7 +277,7 @@ class Images:
     def _refuse_capture(self) -> None:
         """A graph would copy from host memory, and to it, whenever it is launched."""
         hosted = [made for made in self.images.values() if any(array.device is None for array in made.arrays)]
-        if hosted and int(self.gpu.call("cuStreamIsCapturing", self.stream)):
+        if hosted and self.gpu.captures(self.stream):
             raise LaunchError(
                 f"a launch with a {hosted[0].image_kind} of a host array while its stream is captured into a graph",
                 loc=caller(), hint="make it of `ptxdsl.to_device(array)`",

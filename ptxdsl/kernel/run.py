@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller
-from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites
+from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites, buffers_of
+from ..launch.captures import captures, current_stream, refuse_host_arrays
 
 if TYPE_CHECKING:
     from ..emulator.program import Program
@@ -51,6 +53,14 @@ class EmulatorRun:
         self.references, self.foreign, self.traced = references, foreign, traced
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        capture = captures.get(current_stream(geometry, None) or 0)
+        if capture is None:
+            self._run(geometry, arguments)
+            return
+        refuse_host_arrays(self.entry, (b for b in buffers_of(arguments) if not isinstance(b.owner, TracksWrites)))
+        capture.record(partial(self._run, geometry, arguments))
+
+    def _run(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         if geometry.schedule is None or config.observer.get() is not None:
             self._launcher(geometry)(arguments)
             return
@@ -117,6 +127,8 @@ class EmulatorRun:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
         settings, bind = config.current(), self.bind
         if settings.log == "debug" or geometry.schedule is not None:  # each launch is reported, or explored
+            return None
+        if current_stream(geometry, None) in captures:
             return None
         run = self._launcher(geometry)
 
