@@ -20,6 +20,7 @@ from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import PORTABLE_CLUSTER, Limits
 from ..launch import Argument, Handle, LaunchConfig, Scalar
+from ..launch.geometry import SYNC_DOMAINS
 from .device import Driver, driver
 from .tools import NoAssembler
 
@@ -253,17 +254,24 @@ def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
     struct.sharedMemBytes = geometry.shared
     struct.hStream = cu.CUstream(stream)
     attributes = []
+
+    def attribute(name: str) -> Any:
+        made = cu.CUlaunchAttribute()
+        made.id = getattr(cu.CUlaunchAttributeID, f"CU_LAUNCH_ATTRIBUTE_{name}")
+        attributes.append(made)
+        return made.value
+
     if geometry.cluster is not None:
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-        size = attribute.value.clusterDim
+        size = attribute("CLUSTER_DIMENSION").clusterDim
         size.x, size.y, size.z = geometry.cluster
-        attributes.append(attribute)
     if geometry.cooperative:
-        attribute = cu.CUlaunchAttribute()
-        attribute.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-        attribute.value.cooperative = 1
-        attributes.append(attribute)
+        attribute("COOPERATIVE").cooperative = 1
+    if geometry.programmatic:
+        attribute("PROGRAMMATIC_STREAM_SERIALIZATION").programmaticStreamSerializationAllowed = 1
+    if geometry.priority is not None:
+        attribute("PRIORITY").priority = geometry.priority
+    if geometry.sync_domain is not None:
+        attribute("MEM_SYNC_DOMAIN").memSyncDomain = cu.CUlaunchMemSyncDomain(SYNC_DOMAINS.index(geometry.sync_domain))
     struct.attrs, struct.numAttrs = attributes, len(attributes)
     return struct
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..errors import LaunchError, PerformanceWarning, caller
@@ -31,12 +31,9 @@ class GpuRun:
 
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
-        targets = [target for each in arguments if type(each) is not Handle for target in each.targets]  # type: ignore[union-attr]
-        _refuse_host(self.kernel.entry, targets)
-        images = [argument.owner for argument in arguments if type(argument) is Handle]
-        images += self.kernel.references.values()
+        images = self._images(arguments)
         arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
-        function = self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
+        function = self._loaded(arguments, arrays)
         gpu = function.gpu
         with gpu.current():
             prepared = function.prepare(geometry)
@@ -54,6 +51,24 @@ class GpuRun:
 
                 with Images(gpu, stream, arguments, function.module, self.kernel.references) as numbered:
                     self._launch(function, prepared, stream, numbered.arguments, buffers)
+
+    def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        """Load the kernel where such a launch would run, and check the geometry there."""
+        images = self._images(arguments)
+        function = self._loaded(arguments, [array for image in images for array in getattr(image, "arrays", ())])
+        with function.gpu.current():
+            function.prepare(geometry)
+
+    def _images(self, arguments: Sequence[Argument]) -> list[Any]:
+        """The textures, samplers and surfaces of a launch."""
+        return [*(each.owner for each in arguments if type(each) is Handle), *self.kernel.references.values()]
+
+    def _loaded(self, arguments: Sequence[Argument], arrays: Sequence[Buffer | View]) -> LoadedFunction:
+        """The kernel on the GPU of the arguments, or else of the ``arrays`` of textures."""
+        buffers = [argument for argument in arguments if type(argument) is Buffer]
+        targets = [target for each in arguments if type(each) is not Handle for target in each.targets]  # type: ignore[union-attr]
+        _refuse_host(self.kernel.entry, targets)
+        return self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
 
     def _launch(
         self, function: LoadedFunction, prepared: Prepared, stream: int, arguments: Sequence[Argument],

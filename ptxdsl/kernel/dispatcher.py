@@ -73,13 +73,17 @@ class Dispatcher:
     def configure(
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
-        seed: int | None = None, schedule: str | None = None,
+        seed: int | None = None, schedule: str | None = None, priority: int | None = None, programmatic: bool = False,
+        sync_domain: str | None = None,
     ) -> Launch:
         """A launch with all its options: see :class:`~ptxdsl.launch.LaunchConfig`.
 
         ``backend`` is ``"gpu"``, ``"emulator"`` or ``"auto"``; None leaves it to ``use`` and ``PTXDSL_BACKEND``.
         """
-        geometry = LaunchConfig(grid, block, shared, cluster, cooperative, stream, sanitize, seed, schedule)
+        geometry = LaunchConfig(
+            grid, block, shared, cluster, cooperative, stream, sanitize, seed, schedule, priority, programmatic,
+            sync_domain,
+        )
         return Launch(self, Prepared(geometry, check(backend), stream))
 
     # -- inspection
@@ -173,13 +177,21 @@ class Launch:
                 return
         self._launch(args, named, key)
 
+    def warm(self, *args: object, **named: Any) -> None:
+        """Make ready for such a launch, without making it: trace, assemble, load, and check the arguments.
+
+        So that the first launch costs what the others do, in a benchmark or before a graph is captured.
+        """
+        self._launch(args, named, None)
+
     def debug(self, *args: object, **named: Any) -> None:
         """Run the kernel and stop at lines of one thread: :func:`ptxdsl.debug` of this launch, with its arguments."""
         from ..emulator.tools.debugger import debug
 
         debug(self, *args, **named)
 
-    def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...]) -> None:
+    def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...] | None) -> None:
+        """Launch with every check there is; without a ``key`` of a fast path, only make ready for it."""
         if thread.trace is not None:
             raise LaunchError(
                 f"kernel `{self.kernel.entry}` is launched while another is traced", loc=caller(),
@@ -202,6 +214,9 @@ class Launch:
                 observer.launching(self.kernel, constants, backend)
             config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
             run = kernel.run_on(backend)
+        if key is None:
+            run.warm(geometry, arguments)
+            return
         run(geometry, arguments)
         if observer is None:
             self._keep(run.fast_path(geometry, args, arguments), unchanged, constants, named, key)

@@ -32,6 +32,9 @@ class Run(Protocol):
     def __call__(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
         """Launch."""
 
+    def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
+        """Make ready for such a launch: what only the first one has to do."""
+
     def fast_path(
         self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument], /
     ) -> FastPath | None:
@@ -68,6 +71,10 @@ class EmulatorRun:
 
         with ExploredLaunch(geometry.schedule):
             self._launcher(geometry)(arguments)
+
+    def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
+        self._given(arguments, tracks=True)
+        self._launcher(geometry)
 
     def _launcher(self, geometry: LaunchConfig) -> Callable[[Sequence[Argument]], None]:
         """What runs launches in a geometry, one after the other, as long as the settings are the same."""

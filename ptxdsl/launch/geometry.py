@@ -113,6 +113,8 @@ the settings are others: then the launch goes through all its checks again.
 """
 
 
+SYNC_DOMAINS = ("default", "remote")
+"""CUDA's domains of memory synchronisation, by their numbers."""
 _SCHEDULE = re.compile(r"\d+:\d+\.\d+(#\d+)?( \d+:\d+\.\d+(#\d+)?)*")
 
 
@@ -122,11 +124,13 @@ class LaunchConfig:
 
     ``grid`` counts blocks, also with a ``cluster``; ``shared`` is dynamic shared memory in bytes; ``stream`` is the
     handle of a CUDA stream or None; ``sanitize`` the names of the emulator's checks; with a ``seed`` the emulator's
-    warps run in a random schedule, the same for the same seed; with ``schedule="explore"`` it makes the launch in every
-    execution that PTX's memory model allows, or that the order of its synchronisation does, and with a schedule that
-    this has told in that one again; ``traced`` is the module that the text was printed from,
-    with what only a sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no
-    GPU can launch.
+    warps run in a random schedule, the same for the same seed; with ``schedule="explore"`` it makes the launch in
+    every execution that PTX's memory model allows, or that the order of its synchronisation does, and with a
+    schedule that this has told in that one again. On a GPU, and without effect on the emulator, a launch of less
+    ``priority`` goes first; a ``programmatic`` one may begin before the one before it on its stream ends, and waits
+    for that by ``griddepcontrol.wait``; ``sync_domain="remote"`` keeps its fences from waiting for the stores of
+    other launches. ``traced`` is the module that the text was printed from, with what only a sanitizer asks. A
+    dimension is an int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks
@@ -142,6 +146,9 @@ class LaunchConfig:
     sanitize: frozenset[str] | None = None
     seed: int | None = None
     schedule: str | None = None
+    priority: int | None = None
+    programmatic: bool = False
+    sync_domain: str | None = None
     traced: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -156,8 +163,15 @@ class LaunchConfig:
         put(self, "shared", _integer("shared", self.shared, 0, LIMITS.shared, "bytes"))
         if self.cluster is not None:
             put(self, "cluster", clustered(self.cluster, self.grid))
-        if not isinstance(self.cooperative, bool):
-            raise LaunchError(f"cooperative is True or False, not {self.cooperative!r}", loc=caller())
+        for name in ("cooperative", "programmatic"):
+            if not isinstance(getattr(self, name), bool):
+                raise LaunchError(f"{name} is True or False, not {getattr(self, name)!r}", loc=caller())
+        if self.priority is not None:
+            put(self, "priority", _integer("priority", self.priority, -(1 << 31), (1 << 31) - 1, ""))
+        if self.sync_domain not in (None, *SYNC_DOMAINS):
+            raise LaunchError(
+                f"sync_domain is one of {', '.join(SYNC_DOMAINS)}, not {self.sync_domain!r}", loc=caller()
+            )
         put(self, "stream", stream_handle(self.stream))
         put(self, "sanitize", sanitizers(self.sanitize, _no_sanitizer))
         if self.seed is not None:

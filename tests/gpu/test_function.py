@@ -172,3 +172,14 @@ def test_the_kernels_of_a_module_share_its_variables(cu: Standin) -> None:
     seen = m.variables["count"]
     assert (seen.device, seen.backend, seen.numpy().tolist()) == (0, "gpu", list(range(16)))
     assert cu.globals[b"count"][1].raw[4:8] == b"\1\0\0\0"
+
+
+def test_attributes_of_a_launch(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(4, f32)
+    cu.layout = "IfQQ"
+    saxpy.configure(1, 32, priority=-2, programmatic=True, sync_domain="remote")(1, 1.0, x, x)
+    saxpy.configure(1, 32, sync_domain="default", priority=0)(1, 1.0, x, x)
+    assert [launched.attributes for launched in cu.launches] == [
+        {"PROGRAMMATIC_STREAM_SERIALIZATION": 1, "PRIORITY": -2, "MEM_SYNC_DOMAIN": 1},
+        {"PRIORITY": 0, "MEM_SYNC_DOMAIN": 0},
+    ]

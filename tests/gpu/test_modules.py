@@ -158,3 +158,16 @@ def test_a_cluster_for_which_there_is_no_room(cu: Standin) -> None:
 
 def test_the_name_of_a_gpu(cu: Any) -> None:
     assert device.driver().name == "Stand-in"
+
+
+def test_warm_loads_and_launches_nothing(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    saxpy[1, 32].warm(1, 1.0, x, y=x)
+    assert (len(cu.images), len(cu.launches)) == (1, 0)
+    before = len(cu.calls)
+    with cu.capture(7):
+        saxpy[1, 32, 7](1, 1.0, x, x)
+    assert not {"cuModuleLoadData", "cuModuleGetFunction"} & set(cu.calls[before:])
+    with pytest.raises(LaunchError, match="^argument `n` of kernel `saxpy` is the int -1"):
+        saxpy[1, 32].warm(-1, 1.0, x, x)
