@@ -33,10 +33,13 @@ class HostCopies:
         if self.gpu.captures(self.stream):
             refuse_host_arrays(self.entry, self.host)
         try:
+            read = _merged([buffer for buffer in self.host if buffer.direction != "out"])
             for start, end in _merged(self.host):
                 address = self.gpu.allocate(end - start)
                 self.ranges.append((start, end, address))
-                self.gpu.call("cuMemcpyHtoDAsync", address, start, end - start, self.stream)
+                for low, high in read:
+                    if start <= low < end:
+                        self.gpu.call("cuMemcpyHtoDAsync", address + low - start, low, high - low, self.stream)
         except DriverError:
             self.__exit__()
             raise
@@ -55,7 +58,8 @@ class HostCopies:
         """Wait for the kernel and copy back what it may have written."""
         for buffer in self.host:
             moved = self.moved(buffer)
-            if buffer.nbytes and buffer.writable and buffer.name in self.written:
+            back = buffer.name in self.written if buffer.direction is None else buffer.direction != "in"
+            if buffer.nbytes and buffer.writable and back:
                 assert isinstance(moved, Buffer)
                 self.gpu.call("cuMemcpyDtoHAsync", buffer.address, moved.address, buffer.nbytes, self.stream)
         self.gpu.call("cuStreamSynchronize", self.stream)

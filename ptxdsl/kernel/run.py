@@ -5,6 +5,7 @@ Nothing here or above knows more of a backend than :class:`Run` says; the GPU's 
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -87,9 +88,13 @@ class EmulatorRun:
 
         def launch(arguments: Sequence[Argument]) -> None:
             given = self._given(arguments, tracks)
+            directed = [at for at, each in enumerate(given) if type(each) is Buffer and each.direction is not None]
             if references:
                 program.bind(references)
-            launches(given)
+            if directed:
+                launch_with_copies(given, directed, launches)
+            else:
+                launches(given)
 
         return launch
 
@@ -146,6 +151,25 @@ class EmulatorRun:
             return True
 
         return launch
+
+
+def launch_with_copies(
+    given: list[Scalar | Buffer], directed: Sequence[int], launches: Callable[[list[Scalar | Buffer]], None]
+) -> None:
+    """A launch with host arrays of which the caller says that they are copied one way only."""
+    from ..launch.directions import copied
+
+    back = []
+    for at in directed:
+        buffer = given[at]
+        assert type(buffer) is Buffer
+        if buffer.direction != "inout" and not isinstance(buffer.owner, TracksWrites):
+            given[at] = made = copied(buffer)
+            if buffer.direction == "out":
+                back.append((buffer, made))
+    launches(given)
+    for buffer, made in back:
+        ctypes.memmove(buffer.address, made.address, buffer.nbytes)
 
 
 def _reachable(given: Sequence[Scalar | Buffer]) -> list[Buffer]:

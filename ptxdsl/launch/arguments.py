@@ -18,6 +18,7 @@ from ..errors import LaunchError, caller
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
 from .argument_hints import array_objection, dtype_repair, made_of
+from .directions import In
 from .arrays import Unreadable, View, contiguous, contiguous_strides, plain_address, view
 from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
@@ -51,7 +52,8 @@ class Binder:
                 kernel, parameter, parameter.name in stored, tuple(n for n in boxes if n.parameter == parameter.name)
             ) for parameter in parameters
         )
-        self._converters = [_converter(check, foreign) for check in checks]
+        self._checks, self._foreign = tuple(checks), foreign
+        self._converters = [_converter(check, foreign) for check in self._checks]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
         if len(args) != len(self._converters):
@@ -59,12 +61,21 @@ class Binder:
         bound: list[Argument] = []
         try:
             for convert, value in zip(self._converters, args):
-                bound += convert(value)
+                bound += convert(value) if not isinstance(value, In) else self._directed(convert, value)
         except Unreadable as error:
             name = self.names[self._converters.index(convert)]
             message = f"argument `{name}` of kernel `{self.kernel}` is a {type(value).__name__}, which {error}"
             raise LaunchError(message, loc=caller()) from error
         return bound
+
+    def _directed(self, convert: Convert, value: In) -> list[Argument]:
+        """The arguments for an array whose direction the caller has said."""
+        check = self._checks[self._converters.index(convert)]
+        convert = _converter(check._replace(written=value.direction != "in"), self._foreign)
+        direction = value.direction if check.written or value.direction != "in" else None
+        return [
+            a._replace(direction=direction) if type(a) is Buffer and not a.targets else a for a in convert(value.array)
+        ]
 
     def positional(self, args: Sequence[object], named: dict[str, object]) -> tuple[object, ...]:
         """All arguments in order, where some were given by name."""
@@ -116,7 +127,7 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
         if type(value) is np.ndarray:
             dtype, address, nbytes = known.get(value.dtype), plain_address(value), value.nbytes
             if dtype is not None and address and not (address % size or nbytes % size):
-                fields = (name, address, nbytes, dtype, value.shape, value.strides, True, value, None, None, ())
+                fields = (name, address, nbytes, dtype, value.shape, value.strides, True, value, None, None, (), None)
                 return (_new(Buffer, fields),)
         return checked(value)
 

@@ -69,6 +69,8 @@ class Buffer(NamedTuple):
     device: int | None = None
     stream: int | None = None
     targets: tuple[Buffer, ...] = ()
+    direction: str | None = None
+    """``"in"``, ``"out"`` or ``"inout"`` where the caller says how host memory is copied."""
 
     @classmethod
     def of(cls, name: str, seen: View, nbytes: int | None = None) -> Buffer:

@@ -127,3 +127,19 @@ def test_memory_is_given_back_after_an_error(failing: str, cu: Standin) -> None:
     with pytest.raises(DriverError, match=f"^{failing}: CUDA_ERROR_INVALID_VALUE"):
         saxpy[1, 32](1, 1.0, x, y)
     assert not cu.memory
+
+
+@pytest.mark.filterwarnings("ignore::ptxdsl.PerformanceWarning")
+def test_directions(cu: Standin, rng: np.random.Generator) -> None:
+    """``In`` is not copied back, ``Out`` not to the GPU, whatever the trace says."""
+    saxpy, cu.kernel = make_saxpy(), run_saxpy(cu)
+    x, y = rng.random(32, np.float32), rng.random(32, np.float32)
+    kept, expected = y.copy(), np.float32(2) * x + y
+    saxpy[1, 32](32, 2.0, x, ptxdsl.In(y))
+    np.testing.assert_array_equal(y, kept)
+    saxpy[1, 32](32, 2.0, x, ptxdsl.InOut(y))
+    np.testing.assert_array_equal(y, expected)
+    for _ in range(2):
+        saxpy[1, 32](32, 0.0, x, ptxdsl.Out(y))
+    np.testing.assert_array_equal(y.view(np.uint32), np.full(32, 0xCDCDCDCD, np.uint32))
+    assert (cu.calls.count("cuMemcpyHtoDAsync"), cu.calls.count("cuMemcpyDtoHAsync")) == (2 + 2 + 1 + 1, 0 + 1 + 1 + 1)
