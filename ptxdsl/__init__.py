@@ -13,7 +13,7 @@ from .collector import paused
 
 if TYPE_CHECKING:
     from . import (
-        block as block, cluster as cluster, math as math, mbarrier as mbarrier, mma as mma,
+        block as block, cluster as cluster, grid as grid, math as math, mbarrier as mbarrier, mma as mma,
         tcgen05 as tcgen05, tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
     )
     from . import kernels as kernels
@@ -68,7 +68,9 @@ __all__ = [
     "use", "when", "zeros",
 ]
 
-_SUBMODULES = ("block", "cluster", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma", "warp", "wgmma")
+_SUBMODULES = (
+    "block", "cluster", "grid", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma", "warp", "wgmma",
+)
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "kernel.streams",
     "launch.directions", "isa.support", "kernel.textures", "launch.tensor_maps", "pipeline", "gpu.assembler",

@@ -165,6 +165,11 @@ class CompiledKernel:
         """Refuse a geometry that the kernel's directives and memory exclude."""
         directives.check(self.entry, self.function.directives, geometry)
         for need in self.block_needs:
+            if need.cooperative and not geometry.cooperative:
+                raise LaunchError(
+                    f"`{need.helper}` at {need.loc} waits for all blocks of the grid, and the launch of kernel "
+                    f"`{self.entry}` is not cooperative", loc=caller(), hint=need.hint,
+                )
             if not need.met(geometry.threads, geometry.block):
                 raise LaunchError(
                     f"block {geometry.block} has {geometry.threads} threads; `{need.helper}` at {need.loc} "

@@ -16,6 +16,7 @@ from ..collector import paused
 from ..errors import LaunchError, caller
 from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites, buffers_of
 from ..launch.captures import captures, current_stream, refuse_host_arrays
+from ..launch.directions import copied
 
 if TYPE_CHECKING:
     from ..emulator.program import Program
@@ -157,8 +158,6 @@ def launch_with_copies(
     given: list[Scalar | Buffer], directed: Sequence[int], launches: Callable[[list[Scalar | Buffer]], None]
 ) -> None:
     """A launch with host arrays of which the caller says that they are copied one way only."""
-    from ..launch.directions import copied
-
     back = []
     for at in directed:
         buffer = given[at]

@@ -1,4 +1,5 @@
-"""What helpers need of the launch, which no trace knows: the number of threads, and the boxes of tensor maps.
+"""What helpers need of the launch, which no trace knows: the number of threads, whether all blocks run at once, and the
+boxes of tensor maps.
 
 A reduction over a whole warp is wrong where the block's last warp has fewer lanes, and one over ``threads=128`` in a
 block of 64. Tracing notes each such need with its line, and a launch of another block is refused on either backend.
@@ -17,7 +18,10 @@ from typing import NamedTuple
 from ..errors import Loc
 from .builder import Trace, current
 
-__all__ = ["BlockNeed", "BoxNeed", "for_some", "may_miss", "needs_block", "needs_box", "needs_flat_block"]
+__all__ = [
+    "BlockNeed", "BoxNeed", "for_some", "may_miss", "needs_block", "needs_box",
+    "needs_cooperation", "needs_flat_block",
+]
 
 
 class BlockNeed(NamedTuple):
@@ -30,10 +34,13 @@ class BlockNeed(NamedTuple):
     least: int
     hint: str
     flat: bool = False
+    cooperative: bool = False
 
     @property
     def wanted(self) -> str:
         """The blocks that it is right for, in words."""
+        if self.cooperative:
+            return "cooperative launches"
         if self.flat:
             return "blocks of one dimension"
         if self.threads is not None:
@@ -93,6 +100,13 @@ def needs_flat_block(helper: str) -> None:
     trace = current()
     hint = "launch as many threads along x alone"
     trace.block_needs.append(BlockNeed(helper, trace.location(2), None, 1, 0, hint, True))
+
+
+def needs_cooperation(helper: str) -> None:
+    """Note that all blocks of the grid have to run at once."""
+    trace = current()
+    hint = "`.configure(grid, block, cooperative=True)`"
+    trace.block_needs.append(BlockNeed(helper, trace.location(2), None, 1, 0, hint, cooperative=True))
 
 
 def for_some(trace: Trace) -> bool:

@@ -26,7 +26,7 @@ LAYERS = [
     ["launch"],
     ["emulator", "gpu"],
     ["kernel"],
-    ["math", "warp"],
+    ["grid", "math", "warp"],
     ["cluster", "tiles"],
     ["mbarrier", "mma"],
     ["pipeline", "tcgen05", "tma", "wgmma"],
