@@ -183,10 +183,17 @@ class Driver:
         """Whether a stream is captured into a graph; the default one cannot be."""
         return stream > 1 and int(self.call("cuStreamIsCapturing", stream)) != 0
 
+    def synchronize_stream(self, stream: int) -> None:
+        """Wait until all that was submitted to a stream is done."""
+        with self.current():
+            sys.stdout.flush()  # what kernels print comes after what the program printed before
+            self.call("cuStreamSynchronize", stream)
+        self.in_flight.clear(stream)
+
     def synchronize(self) -> None:
         """Wait until all that was submitted to the GPU is done."""
         with self.current():
-            sys.stdout.flush()  # what kernels print comes after what the program printed before
+            sys.stdout.flush()
             self.call("cuCtxSynchronize")
         self.in_flight.clear()
         while self._retired:

@@ -42,7 +42,8 @@ class GpuRun:
                 captures[stream].keep((function, arguments))
             elif gpu.captures(stream):
                 function.loaded.keep()
-            _wait(gpu, stream, arrays)
+            else:
+                _wait(gpu, stream, arrays)
             with repeated_on_fault(gpu, self.kernel, geometry, arguments):
                 if not images:
                     self._launch(function, prepared, stream, arguments, buffers)
@@ -166,7 +167,10 @@ def _library_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[
 
 
 def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer | View]) -> None:
-    """Let the launch wait for the streams on which its arrays become valid (1 is the default stream, as 0 is)."""
+    """Let the launch wait for the streams on which its arrays become valid (1 is the default stream, as 0 is).
+
+    A graph cannot: when it is replayed, what was on these streams at its capture is long done.
+    """
     for other in {b.stream for b in buffers if b.stream is not None and (b.stream or 1) != (stream or 1)}:
         event = gpu.call("cuEventCreate", gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         gpu.call("cuEventRecord", event, other)

@@ -303,4 +303,4 @@ class Images:
             return
         fetched = [image.fetch(self.stream) for image in self.images.values()]
         if any(fetched):
-            self.gpu.call("cuStreamSynchronize", self.stream)
+            self.gpu.synchronize_stream(self.stream)

@@ -74,9 +74,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until all that is on the stream is done; DriverError if a kernel has failed."""
         if self._gpu is not None:
-            with self._gpu.current():
-                self._gpu.call("cuStreamSynchronize", self.handle)
-                self._gpu.in_flight.clear(self.handle)
+            self._gpu.synchronize_stream(self.handle)
 
     @property
     def done(self) -> bool:

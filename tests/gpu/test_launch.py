@@ -117,3 +117,12 @@ def test_a_table_takes_no_arrays_of_the_host(cu: Standin) -> None:
     )
     assert caught.value.hint == "`tables = [ptxdsl.to_device(array) for array in tables]`"
     assert not cu.launches
+
+
+def test_a_capture_waits_for_no_stream_outside_it(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    with cu.capture(7) as capture:
+        saxpy[1, 32, 7](1, 1.0, Foreign(x, 8), Foreign(x, 1))
+        assert not capture.invalid
+    assert cu.waits == []

@@ -247,3 +247,41 @@ def test_failures_leave_nothing_behind(cu: ImageStandin, call: str) -> None:
         _ = Texture(IMAGE).handle
     del cu.fail[call]
     assert Texture(IMAGE).handle
+
+
+def test_references_of_linear_memory_and_of_mipmaps(cu: ImageStandin) -> None:
+    """Each way to bind one, through the real bindings."""
+    lines = (
+        "tex.1d.v4.f32.s32 {%d0, %d1, %d2, %d3}, [line, {%c0}];\n"
+        "tex.2d.v4.f32.s32 {%d0, %d1, %d2, %d3}, [levels, {%c0, %c1}];"
+    )
+    names = ".global .texref line;\n.global .texref levels;\n"
+    module = ptxdsl.load(program(lines, 2, 4, handles=0, variables=names))
+    line = np.arange(40, dtype=np.float32).reshape(10, 4)
+    images = [np.full((8 >> n, 4 >> n), n, np.float16) for n in range(3)]
+    module["line"] = Texture(line, "linear")
+    module["levels"] = Texture(
+        images, "2d", normalized=True, mipmap_filter="linear", mipmap_bias=0.5, mipmap_clamp=(0, 2)
+    )
+    data = ptxdsl.to_device(np.zeros(8, np.uint32))
+    cu.layout = "IQQ"
+    module["k"][1, 1](0, data, data)
+    cu.finish_all()
+    bound = cu.references[b"line"]
+    assert cu.array(bound["array"], 40).tolist() == line.ravel().tolist()
+    assert bound["format"] == (Format.CU_AD_FORMAT_FLOAT, 4)
+    levels = cu.references[b"levels"]
+    assert [bytes(array.data) for array in levels["array"]] == [image.tobytes() for image in images]
+    assert levels["format"] == (Format.CU_AD_FORMAT_HALF, 1)
+    assert (levels["blend"], levels["bias"], levels["levels"]) == (Filter.CU_TR_FILTER_MODE_LINEAR, 0.5, (0.0, 2.0))
+
+
+def test_a_texture_outlives_the_launches_that_read_it(cu: ImageStandin) -> None:
+    """Its object is destroyed when the GPU is done with it, though Python has forgotten it before."""
+    draw, cu.kernel = make_draw(), doubling(cu)
+    out = ptxdsl.to_device(np.zeros_like(IMAGE))
+    for _ in range(3):
+        draw[1, 1](Texture(ptxdsl.to_device(IMAGE)), Surface(out))
+    assert len(cu.textures) == 3
+    np.testing.assert_array_equal(out.numpy(), IMAGE * 2)
+    assert not cu.textures
