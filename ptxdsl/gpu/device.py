@@ -185,15 +185,13 @@ class Driver:
 
     def synchronize_stream(self, stream: int) -> None:
         """Wait until all that was submitted to a stream is done."""
-        with self.current():
-            sys.stdout.flush()  # what kernels print comes after what the program printed before
+        with self.current(), _printing():
             self.call("cuStreamSynchronize", stream)
         self.in_flight.clear(stream)
 
     def synchronize(self) -> None:
         """Wait until all that was submitted to the GPU is done."""
-        with self.current():
-            sys.stdout.flush()
+        with self.current(), _printing():
             self.call("cuCtxSynchronize")
         self.in_flight.clear()
         while self._retired:
@@ -256,6 +254,18 @@ class Driver:
             if serves(target.name, wanted):
                 return target.name
         raise LaunchError(f"the kernel is for {wanted}, the GPU ({self.name}) is sm_{self.capability}", loc=caller())
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """The driver prints what kernels have printed, by C's buffer: between what Python prints before and after."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    try:
+        yield
+    finally:
+        if sys.platform != "win32":
+            ctypes.pythonapi.fflush(None)  # of the C library that Python itself uses
 
 
 _lock = threading.Lock()

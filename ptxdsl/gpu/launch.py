@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,14 @@ class GpuRun:
         with gpu.current():
             prepared = function.prepare(geometry)
             stream = _stream(geometry, arrays, gpu.device)
+            captured = gpu.captures(stream)
             if stream in captures:
                 captures[stream].keep((function, arguments))
-            elif gpu.captures(stream):
+            elif captured:
                 function.loaded.keep()
             else:
                 _wait(gpu, stream, arrays)
-            with repeated_on_fault(gpu, self.kernel, geometry, arguments):
+            with nullcontext() if captured else repeated_on_fault(gpu, self.kernel, geometry, arguments):
                 if not images:
                     self._launch(function, prepared, stream, arguments, buffers)
                     return
@@ -122,7 +124,7 @@ class GpuRun:
 
 
 def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
-    """The GPU that holds the arguments, or else the arrays of textures; the first if none does."""
+    """The GPU of the arguments, or else of the arrays of textures, or of the stream around; the first if none has one."""
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:
@@ -131,7 +133,8 @@ def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | Vie
                 f"{buffer.device}; all of a launch have to be on one", loc=caller(),
             )
     if not placed:
-        return next((array.device for array in arrays if array.device is not None), 0)
+        entered = config.current().stream
+        return next((array.device for array in arrays if array.device is not None), entered[0] if entered else 0)
     return placed[0].device or 0
 
 

@@ -240,3 +240,35 @@ def test_a_library_that_is_missing_is_looked_for_once(monkeypatch: pytest.Monkey
         assert device.unavailable() is not None
     assert len(looked) == 1
     device.forget()
+
+
+PRINTS = """
+import ctypes, sys
+sys.path[:0] = {paths!r}
+from driver_standin import install
+from image_standin import ImageStandin
+import ptxdsl
+from ptxdsl import Ptr, f32, printf, ptx, ptx_kernel
+
+@ptx_kernel
+def says(x: Ptr[f32]):
+    printf("kernel\\n")
+
+with install(ImageStandin()) as cu:
+    x, stream = ptxdsl.zeros(4, f32), ptxdsl.Stream()
+    cu.layout, cu.kernel = "Q", lambda _: ctypes.CDLL(None).printf(b"kernel\\n")
+    for wait in (x.numpy, ptxdsl.synchronize, stream.synchronize):
+        says[1, 1, stream](x)
+        print("before")
+        wait()
+        print("after")
+"""
+
+
+def test_kernels_print_in_order(cu: Standin) -> None:
+    """The driver prints by C's standard output when it is waited for, Python by a buffer of its own."""
+    support = os.path.join(os.path.dirname(__file__), os.pardir, "support")
+    environment = {**os.environ, "PTXDSL_BACKEND": "gpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    text = PRINTS.format(paths=[support])
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["before", "kernel", "after"] * 3

@@ -11,7 +11,8 @@ from driver_standin import Fault, Result, Standin
 from gpu_harness import make_saxpy, run_saxpy
 
 import ptxdsl
-from ptxdsl import Event, Stream, f32
+from ptxdsl import Event, Stream, f32, ptx_kernel, u32
+from ptxdsl.config import override
 from ptxdsl.errors import DriverError, LaunchError
 from ptxdsl.gpu import tools
 
@@ -174,3 +175,25 @@ def test_a_fault_in_a_stream(cu: Standin) -> None:
     saxpy[1, 32, stream](1, 1.0, x, x)
     with pytest.raises(DriverError, match="^kernel `saxpy`.* faulted: .*; cuStreamSynchronize has told it"):
         stream.synchronize()
+
+
+def test_a_graph_while_debugging(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    with override(debug=True), ptxdsl.graph() as g:
+        saxpy[1, 32](1, 1.0, x, x)
+    assert len(g) == 1
+
+
+def test_the_stream_of_a_block_says_which_gpu(cu: Standin) -> None:
+    @ptx_kernel
+    def k(n: u32) -> None:
+        pass
+
+    cu.count = 2
+    stream = Stream(1)
+    with stream:
+        k[1, 1](7)
+    k[1, 1](8)
+    assert streams_of(cu) == [stream.handle, 0]
+    assert [launched.function.device for launched in cu.launches] == [1, 0]

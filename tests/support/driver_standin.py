@@ -326,7 +326,8 @@ class Standin(Streams):
         assert text in self.modules[module]
         handle = self.fresh()
         self.functions[handle] = SimpleNamespace(
-            name=text.decode(), module=module, dynamic=(48 << 10) - self.limits["SHARED_SIZE_BYTES"]
+            name=text.decode(), module=module, device=self.inside(),
+            dynamic=(48 << 10) - self.limits["SHARED_SIZE_BYTES"],
         )
         put(out, handle)
 
