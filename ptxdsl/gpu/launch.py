@@ -124,7 +124,7 @@ class GpuRun:
 
 
 def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
-    """The GPU of the arguments, or else of the arrays of textures, or of the stream around; the first if none has one."""
+    """The GPU of the arguments, or else of the arrays of textures, or of the stream around; the first if none has."""
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:

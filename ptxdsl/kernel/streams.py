@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..errors import DriverError, LaunchError, caller
+from ..launch import stream_handle
 from ..launch.captures import captures
 from .backends import choose
 
@@ -53,15 +54,27 @@ class Stream:
     """
 
     def __init__(self, device: int = 0, *, priority: int = 0, backend: str | None = None) -> None:
-        self.device, self.priority = device, priority
         self._gpu = _gpu(backend, device)
-        self._entered: list[config.override] = []
+        self.device, self.owner = device, None
         if self._gpu is None:
             self.handle = next(_emulated_handles)
-            return
-        with self._gpu.uncaptured():
-            self.handle = int(self._gpu.call("cuStreamCreateWithPriority", _NON_BLOCKING, priority))
-        weakref.finalize(self, self._gpu.discard, "cuStreamDestroy", self.handle).atexit = False
+        else:
+            with self._gpu.uncaptured():
+                self.handle = int(self._gpu.call("cuStreamCreateWithPriority", _NON_BLOCKING, priority))
+            weakref.finalize(self, self._gpu.discard, "cuStreamDestroy", self.handle).atexit = False
+        self._entered: list[config.override] = []
+
+    @classmethod
+    def of(cls, stream: Any, device: int = 0) -> Stream:
+        """A stream of torch, CuPy, Numba or cuda.core, or a handle, which stays its owner's; LaunchError for others."""
+        if isinstance(stream, Stream):
+            return stream
+        handle = stream_handle(stream)
+        if handle is None:
+            raise LaunchError("None is no stream", loc=caller(), hint="0 is the default stream")
+        self = cls.__new__(cls)
+        self._gpu, self.device, self.owner, self.handle, self._entered = _gpu(None, device), device, stream, handle, []
+        return self
 
     @property
     def backend(self) -> str:
@@ -81,9 +94,9 @@ class Stream:
         """Whether all that is on the stream is done."""
         return self._gpu is None or _ready(self._gpu, "cuStreamQuery", self.handle)
 
-    def wait(self, other: Event | Stream) -> None:
+    def wait(self, other: Any) -> None:
         """What is put on this stream from now on waits for an event, or for what is on another stream now."""
-        event = other.record() if isinstance(other, Stream) else other
+        event = other if isinstance(other, Event) else Stream.of(other, self.device).record()
         if self._gpu is not None and event._handle is not None:
             with self._gpu.current():
                 self._gpu.call("cuStreamWaitEvent", self.handle, event._handle, 0)
@@ -122,8 +135,9 @@ class Event:
         self._handle: Any = None
         self._time: float | None = None
 
-    def record(self, stream: Stream) -> None:
+    def record(self, stream: Any) -> None:
         """Put the mark behind what is on a stream now."""
+        stream = Stream.of(stream)
         if stream._gpu is None:
             self._time = perf_counter()
             return
@@ -212,9 +226,9 @@ class Graph:
         """Note a launch on the emulator."""
         self._recorded.append(launch)
 
-    def replay(self, stream: Stream | None = None) -> None:
+    def replay(self, stream: Any = None) -> None:
         """Make the launches, in their order, on a stream; on its own if none is given."""
-        where = stream or self.stream
+        where = self.stream if stream is None else Stream.of(stream, self.stream.device)
         if where.handle in captures:
             raise LaunchError("a graph is replayed while its stream is captured", loc=caller())
         if self._gpu is None:
@@ -231,7 +245,7 @@ class Graph:
         return self._nodes
 
 
-def graph(*, stream: Stream | None = None, device: int = 0, backend: str | None = None) -> Graph:
+def graph(*, stream: Any = None, device: int = 0, backend: str | None = None) -> Graph:
     """Capture launches into a graph: those of the block that name no stream, or the graph's.
 
     Nothing runs in the block, on either backend. Host arrays are refused, since a graph would copy from them and to
@@ -252,7 +266,7 @@ def graph(*, stream: Stream | None = None, device: int = 0, backend: str | None 
     >>> x.numpy().tolist()
     [6, 6, 6, 6]
     """
-    return Graph(stream or Stream(device, backend=backend))
+    return Graph(Stream(device, backend=backend) if stream is None else Stream.of(stream, device))
 
 
 def synchronize(device: int | None = None) -> None:
@@ -267,6 +281,8 @@ def synchronize(device: int | None = None) -> None:
 
 
 def _gpu(backend: str | None, device: int) -> Driver | None:
+    if not isinstance(device, int) or device < 0:
+        raise LaunchError(f"device is the number of a GPU, not {device!r}", loc=caller(), hint="0 is the first")
     if choose(backend) == "emulator":
         return None
     from ..gpu.device import driver

@@ -197,3 +197,29 @@ def test_the_stream_of_a_block_says_which_gpu(cu: Standin) -> None:
     k[1, 1](8)
     assert streams_of(cu) == [stream.handle, 0]
     assert [launched.function.device for launched in cu.launches] == [1, 0]
+
+
+def test_streams_of_other_libraries(cu: Standin) -> None:
+    class TorchLike:
+        cuda_stream = 7
+
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    mine = Stream()
+    mine.wait(TorchLike())
+    mine.wait(9)
+    assert cu.waits == [(7, mine.handle), (9, mine.handle)]
+    with Stream.of(TorchLike()):
+        saxpy[1, 32](1, 1.0, x, x)
+    with ptxdsl.graph(stream=TorchLike()) as g:
+        saxpy[1, 32](1, 1.0, x, x)
+    g.replay(9)
+    assert streams_of(cu) == [7, 7]
+    for wrong, message in ((None, "None is no stream"), ("main", "stream is a CUDA stream or its handle, not 'main'")):
+        with pytest.raises(LaunchError) as caught:
+            Stream.of(wrong)
+        assert caught.value.message == message
+    with pytest.raises(LaunchError) as caught:
+        Stream("0")  # type: ignore[arg-type]
+    assert caught.value.message == "device is the number of a GPU, not '0'"
+    assert 7 in cu.streams
