@@ -215,7 +215,7 @@ class Graph:
                 finally:
                     gpu.call("cuGraphDestroy", made)
         if self._executable is not None:
-            release = partial(gpu.discard, "cuGraphExecDestroy", self._executable)
+            release = partial(_release, gpu, self._executable, self._kept)
             weakref.finalize(self, gpu.retire, release).atexit = False
 
     def keep(self, arguments: object) -> None:
@@ -288,6 +288,12 @@ def _gpu(backend: str | None, device: int) -> Driver | None:
     from ..gpu.device import driver
 
     return driver(device)
+
+
+def _release(gpu: Driver, executable: Any, kept: list[object]) -> None:
+    """Give a graph back, and only then what its launches were given."""
+    gpu.discard("cuGraphExecDestroy", executable)
+    kept.clear()
 
 
 def _ready(gpu: Driver, query: str, handle: Any) -> bool:

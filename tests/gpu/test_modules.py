@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from driver_standin import CONTEXT, Standin
+from driver_standin import CONTEXT, Fault, Standin
 from gpu_harness import make_saxpy
 
 import ptxdsl
@@ -52,6 +52,9 @@ def test_arrays_die_in_a_capture(cu: Standin) -> None:
         gc.collect()
         y = ptxdsl.empty(32, f32)
         assert not capture.invalid
+        with pytest.raises(Fault):
+            cu.unsafe()  # for everybody else a capture stays what it was
+        capture.invalid = False
     assert len(cu.memory) == 1
     del y
 

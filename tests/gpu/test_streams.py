@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -109,13 +110,23 @@ def test_a_graph_is_captured_and_replayed(cu: Standin, rng: np.random.Generator)
     g.replay()
     g.stream.synchronize()
     np.testing.assert_allclose(cu.array(address, 32), 12 * values, rtol=1e-6)
+    g.replay()
     del g
     gc.collect()
+    assert address in cu.memory, "the replay is still to be done"
     ptxdsl.synchronize()
     assert not cu.memory
+    gc.collect()  # the kernel
+    ptxdsl.synchronize()
     assert not cu.executables
     assert not cu.graphs
     assert not cu.modules
+
+
+def test_other_threads_do_not_end_a_capture(cu: Standin) -> None:
+    with ptxdsl.graph() as g, ThreadPoolExecutor(1) as pool:
+        pool.submit(cu.unsafe).result()
+    g.replay()
 
 
 def test_a_graph_with_a_fast_path(cu: Standin) -> None:
@@ -175,6 +186,16 @@ def test_a_fault_in_a_stream(cu: Standin) -> None:
     saxpy[1, 32, stream](1, 1.0, x, x)
     with pytest.raises(DriverError, match="^kernel `saxpy`.* faulted: .*; cuStreamSynchronize has told it"):
         stream.synchronize()
+
+
+def test_a_launch_on_the_default_stream_beside_a_capture(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    with ptxdsl.graph() as g:
+        saxpy[1, 32, 0](1, 1.0, x, x)
+        saxpy[1, 32](2, 1.0, x, x)
+    assert len(g) == 1
+    assert streams_of(cu) == [0, g.stream.handle]
 
 
 def test_a_graph_while_debugging(cu: Standin) -> None:
