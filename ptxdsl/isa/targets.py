@@ -15,12 +15,13 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from ..errors import TargetError
+from ..errors import TargetError, caller
 from .specs import Need
 
 __all__ = [
-    "FORMER", "LATEST", "LEGACY", "MEMORY", "PORTABLE_CLUSTER", "TARGETS", "Limits", "Target", "assembled",
-    "introduced", "limits", "lowest", "satisfies", "served", "serves", "unmet", "version_text",
+    "FORMER", "LATEST", "LEGACY", "MEMORY", "PORTABLE_CLUSTER", "TARGETS", "Limits", "Multiprocessor", "Target",
+    "assembled", "introduced", "limits", "lowest", "multiprocessor", "satisfies", "served", "serves", "unmet",
+    "version_text",
 ]
 
 Version = tuple[int, int]
@@ -186,6 +187,59 @@ def assembled(target: str) -> str:
     return "sm_75" if target in LEGACY else target
 
 
+class Multiprocessor(NamedTuple):
+    """What a streaming multiprocessor has for the blocks that are resident on it.
+
+    ``barriers`` is 0 where they keep no block away, which is so before sm_90.
+    ``shared`` is in bytes, of which ``reserved`` are the driver's in each block; blocks are given shared memory in
+    units of ``shared_unit`` bytes, warps registers of 32 bits in units of ``register_unit``. Each of the ``partitions``
+    has its part of the registers.
+    """
+
+    threads: int
+    blocks: int
+    barriers: int
+    shared: int
+    reserved: int = 1 << 10
+    shared_unit: int = 128
+    registers: int = 65536
+    register_unit: int = 256
+    partitions: int = 4
+
+
+_MULTIPROCESSORS = {
+    75: Multiprocessor(1024, 16, 0, 64 << 10, reserved=0, shared_unit=256),
+    80: Multiprocessor(2048, 32, 0, 164 << 10),
+    86: Multiprocessor(1536, 16, 0, 100 << 10),
+    87: Multiprocessor(1536, 16, 0, 164 << 10),
+    88: Multiprocessor(1536, 16, 0, 100 << 10),
+    89: Multiprocessor(1536, 24, 0, 100 << 10),
+    90: Multiprocessor(2048, 32, 64, 228 << 10),
+    100: Multiprocessor(2048, 32, 64, 228 << 10),
+    103: Multiprocessor(2048, 32, 32, 228 << 10),
+    110: Multiprocessor(1536, 24, 24, 228 << 10),
+    120: Multiprocessor(1536, 24, 24, 100 << 10),
+    121: Multiprocessor(1536, 24, 24, 100 << 10),
+}
+"""By the number of the target; of sm_107 nothing is published yet. Threads, blocks and shared memory are the rows of
+table "Technical Specifications per Compute Capability" of the CUDA programming guide, barriers and units those of the
+toolkit's ``cuda_occupancy.h``, against which the tests hold them.
+"""
+
+
+def multiprocessor(target: str) -> Multiprocessor:
+    """What a multiprocessor of a target has; TargetError for a target of which that is not known.
+
+    >>> multiprocessor("sm_90a").threads, multiprocessor("sm_86").blocks
+    (2048, 16)
+    """
+    found = _MULTIPROCESSORS.get(_ALL[assembled(target)].number)
+    if found is None:
+        known = ", ".join(f"sm_{number}" for number in _MULTIPROCESSORS)
+        raise TargetError(f"what a multiprocessor of {target} has is not published; it is of {known}", loc=caller())
+    return found
+
+
 def limits(target: str) -> Limits:
     """The limits of a target: table "Technical Specifications per Compute Capability" of the CUDA programming guide.
 
@@ -193,6 +247,6 @@ def limits(target: str) -> Limits:
     (232448, 1, 16)
     """
     number = _ALL[target].number
-    shared = {75: 64, 80: 163, 82: 163, 86: 99, 87: 163, 88: 99, 89: 99, 120: 99, 121: 99}.get(number, 227) << 10
+    unit = _MULTIPROCESSORS.get(80 if number == 82 else number, _MULTIPROCESSORS[90])  # old PTX runs on newer GPUs
     cluster = 1 if number < 90 else 16 if number < 120 else PORTABLE_CLUSTER
-    return Limits(shared=shared, cluster=cluster, parameters=4352 if number < 90 else 32764)
+    return Limits(shared=unit.shared - unit.reserved, cluster=cluster, parameters=4352 if number < 90 else 32764)

@@ -24,6 +24,7 @@ from .compiled_kernel import CompiledKernel
 if TYPE_CHECKING:
     from ..emulator.tools.tiers import Tiers
     from ..gpu.assembler import Assembled, Attributes
+    from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
 
 __all__ = ["Dispatcher", "Launch"]
 
@@ -114,6 +115,37 @@ class Dispatcher:
     def attributes(self, *, arch: str | None = None, **constants: Any) -> Attributes:
         """Registers, memory and spills, as ptxas reports them for a target."""
         return self._assembled(arch, constants).attributes(self.entry)
+
+    def occupancy(
+        self, block: Any, shared: SharedSize = 0, *, arch: str | None = None, **constants: Any
+    ) -> Occupancy:
+        """How many blocks of this shape are resident on a multiprocessor at once, and what keeps more away.
+
+        ``shared`` is the dynamic shared memory of a launch in bytes, or a function of the threads of a block that gives
+        it. ``arch`` is a target; None is the GPU's where launches take a GPU, else the PTX's ``.target``. Needs ptxas.
+        """
+        from ..gpu.occupancy import occupancy
+
+        target = self._resident_on(arch, constants)
+        threads = LaunchConfig((1, 1, 1), block).threads
+        return occupancy(self.attributes(arch=target, **constants), target, threads, shared)
+
+    def block_sizes(self, shared: SharedSize = 0, *, arch: str | None = None, **constants: Any) -> BlockSizes:
+        """The occupancy for every size of block, a table when printed; ``.best`` has the most warps."""
+        from ..gpu.occupancy import block_sizes
+
+        target = self._resident_on(arch, constants)
+        return block_sizes(self.attributes(arch=target, **constants), target, shared)
+
+    def _resident_on(self, arch: str | None, constants: Mapping[str, Any]) -> str:
+        if arch not in (None, "auto"):
+            return arch
+        wanted = self.compiled(constants).module.target
+        if choose() == "emulator":
+            return assembled(wanted)
+        from ..gpu.device import driver
+
+        return driver().target(wanted)
 
     def tiers(self, *, arch: str | None = None, **constants: Any) -> Tiers:
         """Which of the emulator's engines runs the launches so far, and why it is not the fastest: docs/tiers.md.

@@ -98,7 +98,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wrong_result_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "error_of", lambda result, expected: 0.5)
+    monkeypatch.setattr("ptxdsl.bench.checks.error_of", lambda result, expected: 0.5)
     assert command.main(["examples", "saxpy"]) == 1
     assert capsys.readouterr().out.rstrip().endswith("WRONG")
     row: Any = bench.Row("x", "emulator", 1.0, 0.5, 0.1)

@@ -16,7 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
-    ["errors", "collector"],
+    ["errors", "collector", "text_table"],
     ["config", "types"],
     ["isa"],
     ["ir"],

@@ -6,16 +6,17 @@ The examples, the kernel library and the command line all report in these rows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .kernel.backends import backend_name
+from ..kernel.backends import backend_name
+from ..text_table import table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["Row", "compare", "error_of", "report", "table"]
+__all__ = ["Row", "cells", "compare", "error_of", "report"]
 
 
 class Row(NamedTuple):
@@ -59,22 +60,6 @@ def compare(
     launch()
     seconds = perf_counter() - start
     return Row(what, backend_name(), seconds, error_of(result, expected), allowed)
-
-
-def table(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
-    """Columns of text, the first to the left and the others to the right.
-
-    >>> print(table(("what", "ms"), [("saxpy", "1.2"), ("sum", "10.0")]))
-    what     ms
-    saxpy   1.2
-    sum    10.0
-    """
-    lines = [header, *rows]
-    widths = [max(len(str(line[i])) for line in lines) for i in range(len(header))]
-    return "\n".join(
-        "  ".join([str(line[0]).ljust(widths[0]), *(str(cell).rjust(w) for cell, w in zip(line[1:], widths[1:]))])
-        for line in lines
-    )
 
 
 def cells(row: Row, first: Row | None = None) -> tuple[str, ...]:
