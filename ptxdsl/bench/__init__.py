@@ -1,8 +1,14 @@
-"""Measuring kernels: whether they are right, how long they take, and what that is worth."""
+"""Measuring kernels: whether they are right, and how long they take."""
 
 from __future__ import annotations
 
 from ..text_table import table
 from .checks import Row, cells, compare, error_of, report
+from .measurement import Measurement, Ratio
+from .measurements import Measurements
+from .timing import do_bench, side_by_side
 
-__all__ = ["Row", "cells", "compare", "error_of", "report", "table"]
+__all__ = [
+    "Measurement", "Measurements", "Ratio", "Row", "cells", "compare", "do_bench", "error_of", "report",
+    "side_by_side", "table",
+]

@@ -220,6 +220,20 @@ class Streams:
             self.submit(stream, mark)
             event.work = where.last
 
+    def cuEventRecordWithFlags(self, handle: int, stream: int, flags: int) -> None:
+        """With flag 1 a capture has a node that records the event whenever the graph comes to it."""
+        assert flags & ~1 == 0
+        event, where = self.events[handle], self.stream(stream)
+        if where.capture is None or not flags:
+            self.cuEventRecord(handle, stream)
+            return
+
+        def mark() -> None:
+            event.time, event.work = perf_counter(), Work(lambda: None, [], done=True)
+
+        event.recorded = stream
+        self._usable(where.capture).work.append(mark)
+
     def cuStreamWaitEvent(self, stream: int, handle: int, flags: int) -> None:
         assert flags == 0
         event, where = self.events[handle], self.stream(stream)
