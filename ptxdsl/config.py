@@ -20,7 +20,7 @@ from typing import Any
 from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
-    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Config", "Dump", "backend_token", "current", "observer", "override",
+    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Dump", "backend_token", "current", "observer", "override",
     "report", "sanitizers", "use", "write_dump",
 ]
 

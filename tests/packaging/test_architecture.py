@@ -32,6 +32,7 @@ LAYERS = [
     ["pipeline", "tcgen05", "tma", "wgmma"],
     ["block"],
     ["bench"],
+    ["tuning"],
     ["kernels"],
     ["pytest_plugin", "__main__"],
 ]

@@ -1,0 +1,117 @@
+"""The memory that a launch may write, kept as it was, so that each trial begins with it.
+
+What a kernel writes is known from its instructions: arrays that it stores through, all that its tensor maps and
+surfaces are of, and the variables of its module. What it reaches by an address in a number or in memory is not.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..kernel.compiled_kernel import CompiledKernel
+from ..launch import Argument, Buffer, Scalar, TracksWrites
+from ..launch.arrays import View
+
+__all__ = ["Memory", "Snapshot"]
+
+
+class Memory(Protocol):
+    """The memory of a GPU, as far as copies within it need it."""
+
+    def allocate(self, nbytes: int, /) -> int:
+        """The address of so many bytes."""
+
+    def free(self, address: int, /) -> None:
+        """Give memory back."""
+
+    def call(self, function: str, /, *arguments: Any) -> Any:
+        """A function of the driver."""
+
+
+class _Region(NamedTuple):
+    address: int
+    nbytes: int
+    on_device: bool
+
+
+class Snapshot:
+    """What a launch may write, as it is now; a context manager that gives its own memory back.
+
+    ``gpu`` and ``stream`` are those of the launch, None on the emulator.
+    """
+
+    def __init__(
+        self, kernel: CompiledKernel, arguments: Sequence[Argument], gpu: Memory | None, stream: int = 0
+    ) -> None:
+        self._gpu, self._stream = gpu, stream
+        buffers = [*_written(kernel, arguments)]
+        regions = {_Region(each.address, each.nbytes, each.device is not None) for each in buffers}
+        regions |= {*_surfaces(arguments)} | {*_variables(kernel, gpu is not None)}
+        owners = [each.owner for each in buffers if isinstance(each.owner, TracksWrites)]
+        self._unwritten = [(owner, owner.unwritten) for owner in owners]
+        self._kept: list[tuple[_Region, Any]] = []
+        for region in sorted(regions):
+            if region.nbytes:
+                self._kept.append((region, self._copy(region)))
+
+    def _copy(self, region: _Region) -> Any:
+        if not region.on_device:
+            return ctypes.string_at(region.address, region.nbytes)
+        assert self._gpu is not None
+        copy = self._gpu.allocate(region.nbytes)
+        self._gpu.call("cuMemcpyDtoDAsync", copy, region.address, region.nbytes, self._stream)
+        return copy
+
+    def restore(self) -> None:
+        """Make the memory what it was; on a GPU behind what was submitted to the stream."""
+        for region, copy in self._kept:
+            if region.on_device:
+                assert self._gpu is not None
+                self._gpu.call("cuMemcpyDtoDAsync", region.address, copy, region.nbytes, self._stream)
+            else:
+                ctypes.memmove(region.address, copy, region.nbytes)
+        for owner, unwritten in self._unwritten:
+            owner.unwritten = unwritten
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        while self._kept:
+            region, copy = self._kept.pop()
+            if region.on_device:
+                assert self._gpu is not None
+                self._gpu.free(copy)
+
+
+def _written(kernel: CompiledKernel, arguments: Sequence[Argument]) -> Iterator[Buffer]:
+    for argument in arguments:
+        if isinstance(argument, Buffer):
+            if argument.name in kernel.written:
+                yield argument
+            if f"{argument.name}[]" in kernel.written:
+                yield from argument.targets
+        elif isinstance(argument, Scalar):
+            yield from (target for target in argument.targets if target.writable)
+
+
+def _surfaces(arguments: Sequence[Argument]) -> Iterator[_Region]:
+    for argument in arguments:
+        owner = getattr(argument, "owner", None)
+        if getattr(owner, "image_kind", None) == "surface":
+            yield from (_extent(array) for array in getattr(owner, "arrays", ()))
+
+
+def _extent(array: View) -> _Region:
+    last = sum((n - 1) * step for n, step in zip(array.shape, array.strides))
+    return _Region(array.address, last + array.itemsize if math.prod(array.shape) else 0, array.device is not None)
+
+
+def _variables(kernel: CompiledKernel, on_device: bool) -> Iterator[_Region]:
+    backend = "gpu" if on_device else "emulator"
+    for variable in kernel.module.variables:
+        if variable.space == "global" and variable.type.kind != "o":
+            yield _Region(kernel.variable(backend, variable.name), variable.nbytes, on_device)
