@@ -75,7 +75,12 @@ class Tuning(Sequence[Trial]):
     @property
     def best(self) -> Config:
         """The configuration with the lowest cost, the first of equals."""
-        return min(self._trials, key=lambda trial: trial.cost).config
+        return self._ranked[0].config
+
+    @property
+    def _ranked(self) -> list[Trial]:
+        """The best first; those that failed last, behind one that was not measured."""
+        return sorted(self._trials, key=lambda trial: (trial.reason is not None, trial.cost))
 
     @property
     def failed(self) -> list[Trial]:
@@ -92,7 +97,7 @@ class Tuning(Sequence[Trial]):
         return iter(self._trials)
 
     def __repr__(self) -> str:
-        ranked = sorted(self._trials, key=lambda trial: trial.cost)
+        ranked = self._ranked
         least = ranked[0].cost
         columns = ["time", "quartiles"] if self.unit == "s" else ["work"]
         rows = [self._row(trial, least) for trial in ranked if trial.reason is None]

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from ..errors import DriverError
 from ..kernel.compiled_kernel import CompiledKernel
 from ..launch import Argument, Buffer, Scalar, TracksWrites
 from ..launch.arrays import View
@@ -113,5 +114,9 @@ def _extent(array: View) -> _Region:
 def _variables(kernel: CompiledKernel, on_device: bool) -> Iterator[_Region]:
     backend = "gpu" if on_device else "emulator"
     for variable in kernel.module.variables:
-        if variable.space == "global" and variable.type.kind != "o":
-            yield _Region(kernel.variable(backend, variable.name), variable.nbytes, on_device)
+        if variable.space == "global" and variable.type.kind != "o" and variable.linkage != "extern":
+            try:
+                yield _Region(kernel.variable(backend, variable.name), variable.nbytes, on_device)
+            except DriverError as error:  # the assembler leaves out what nothing uses
+                if error.name != "CUDA_ERROR_NOT_FOUND":
+                    raise

@@ -35,21 +35,28 @@ _PLACES = re.compile(r"^\s*\.(?:loc|file)\b.*\n", re.MULTILINE)
 """Where the PTX came from: a kernel that moves within its file is the same."""
 
 
-def launch_of(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> Launch:
-    """A launch in a configuration; LaunchError where this and the launch both say something, or neither does."""
-    given = {**options, **config.launch}
-    if len(given) < len(options) + len(config.launch):
-        name = min(options.keys() & config.launch)
+def _merged(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the launch and a configuration say; LaunchError where both say the same thing, or neither does."""
+    both = options.keys() & config.launch
+    if both:
+        name = min(both)
         raise LaunchError(
             f"kernel `{kernel.entry}` is given its {name} by the launch, {options[name]!r}, and by {config}",
             loc=caller(), hint=f"leave `{name}` out of one of them",
         )
+    given = {**options, **config.launch}
     for name, example in (("grid", "k[lambda config: cdiv(n, config.block)](...)"), ("block", "k[grid, block](...)")):
         if name not in given:
             raise LaunchError(
                 f"kernel `{kernel.entry}` is given no {name}, by the launch or by {config}", loc=caller(),
                 hint=f"`{example}`",
             )
+    return given
+
+
+def launch_of(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> Launch:
+    """A launch in a configuration."""
+    given = _merged(kernel, config, options)
     grid, block = given.pop("grid"), given.pop("block")
     if callable(grid):
         grid = grid(config)
@@ -79,6 +86,8 @@ class Trials:
                 f"kernel `{self._kernel.entry}` is launched while another is traced", loc=caller(),
                 hint="a helper that is traced in place is a plain function, without `@ptx_kernel`",
             )
+        for config in configs:
+            self._check(config)
         start = perf_counter()
         self._trials: list[Trial | None] = [None] * len(configs)
         self._errors: list[Exception] = []
@@ -95,15 +104,17 @@ class Trials:
         settings.report("info", f"tuned {tuning.title}: {tuning.best} of {len(trials)} in {taken:.1f} s")
         return tuning
 
-    def _compile(self, config: Config) -> tuple[CompiledKernel, Launch]:
-        launch = launch_of(self._kernel, config, self._options)
-        both = self._constants.keys() & config.constants
-        if both:
-            name = min(both)
+    def _check(self, config: Config) -> None:
+        """Refuse what is wrong with the launch, and not with the configuration."""
+        _merged(self._kernel, config, self._options)
+        for name in sorted(self._constants.keys() & config.constants):
             raise LaunchError(
                 f"kernel `{self._kernel.entry}` is given `{name}` by the launch and by {config}", loc=caller(),
                 hint=f"leave `{name}` out of one of them",
             )
+
+    def _compile(self, config: Config) -> tuple[CompiledKernel, Launch]:
+        launch = launch_of(self._kernel, config, self._options)
         found = self._kernel.compiled({**self._constants, **config.constants})
         found.check(launch.config)
         return found, launch

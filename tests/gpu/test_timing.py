@@ -7,43 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import stream_standin
 from driver_standin import Standin
+from gpu_clock import GpuClock
 from gpu_harness import make_saxpy, run_saxpy
 
 import ptxdsl
 from ptxdsl.bench import do_bench, side_by_side
 from ptxdsl.errors import LaunchError
 
-L2 = 50 << 20
-
-
-class Clock:
-    """The time of the stand-in's GPU, which its work moves."""
-
-    def __init__(self, cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 0.0
-        self.cu = cu
-        self.work: list[str] = []
-        monkeypatch.setattr(stream_standin, "perf_counter", lambda: self.now)
-        cu.layout = "IfQQ"
-        cu.kernel = lambda _: self.step("kernel", 3e-6)
-        cu.cuMemsetD8Async = self.memset  # type: ignore[method-assign]
-
-    def step(self, name: str, seconds: float) -> None:
-        self.work.append(name)
-        self.now += seconds
-
-    def memset(self, to: int, value: int, nbytes: int, stream: int) -> None:
-        """As the stand-in's, which takes its time over so much memory."""
-        self.cu.check(to, nbytes)
-        assert nbytes >= 2 * L2
-        self.cu.submit(stream, lambda: self.step("memset", 1.0))
-
-
 @pytest.fixture
-def clock(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(cu, monkeypatch)
+def clock(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> GpuClock:
+    return GpuClock(cu, monkeypatch)
 
 
 def launches(stream: int | None = None) -> Callable[[], None]:
@@ -52,7 +26,7 @@ def launches(stream: int | None = None) -> Callable[[], None]:
     return lambda: saxpy[1, 256, stream](256, 2.0, x, y)
 
 
-def test_the_kernel_is_timed_and_nothing_else(clock: Clock, cu: Standin) -> None:
+def test_the_kernel_is_timed_and_nothing_else(clock: GpuClock, cu: Standin) -> None:
     found = do_bench(launches(), runs=4, nbytes=3e6, name="saxpy")
     assert found.times == pytest.approx([3e-6] * 4, rel=1e-4)
     assert clock.work == ["memset", "kernel"] * 5
@@ -62,13 +36,13 @@ def test_the_kernel_is_timed_and_nothing_else(clock: Clock, cu: Standin) -> None
     assert not cu.events
 
 
-def test_a_warm_cache(clock: Clock) -> None:
+def test_a_warm_cache(clock: GpuClock) -> None:
     found = do_bench(launches(), runs=3, cold=False)
     assert clock.work == ["kernel"] * 4
     assert found.clock == "GPU events, warm L2"
 
 
-def test_reset_is_not_timed(clock: Clock, cu: Standin) -> None:
+def test_reset_is_not_timed(clock: GpuClock, cu: Standin) -> None:
     def reset() -> None:
         cu.submit(0, lambda: clock.step("reset", 5.0))
 
@@ -77,18 +51,18 @@ def test_reset_is_not_timed(clock: Clock, cu: Standin) -> None:
     assert found.times == pytest.approx([3e-6] * 3, rel=1e-4)
 
 
-def test_without_a_number_of_runs(clock: Clock) -> None:
+def test_without_a_number_of_runs(clock: GpuClock) -> None:
     clock.cu.kernel = lambda _: clock.step("kernel", 0.01)
     assert do_bench(launches(), seconds=0.2).n == 20
 
 
-def test_on_a_stream(clock: Clock, cu: Standin) -> None:
+def test_on_a_stream(clock: GpuClock, cu: Standin) -> None:
     found = do_bench(launches(7), runs=2, stream=7)
     assert {launch.stream for launch in cu.launches} == {7}
     assert found.times == pytest.approx([3e-6] * 2, rel=1e-4)
 
 
-def test_as_a_graph(clock: Clock, cu: Standin) -> None:
+def test_as_a_graph(clock: GpuClock, cu: Standin) -> None:
     found = do_bench(launches(7), runs=120, stream=7, graph=True)
     assert found.n == 120
     assert found.times == pytest.approx([3e-6] * 120, rel=1e-4)
@@ -99,19 +73,19 @@ def test_as_a_graph(clock: Clock, cu: Standin) -> None:
     assert not (cu.graphs or cu.executables or cu.events)
 
 
-def test_a_reset_in_a_graph(clock: Clock, cu: Standin) -> None:
+def test_a_reset_in_a_graph(clock: GpuClock, cu: Standin) -> None:
     do_bench(launches(7), runs=2, stream=7, graph=True, reset=lambda: cu.submit(7, lambda: clock.step("reset", 1.0)))
     assert clock.work == ["reset", "memset", "kernel"] * 3
 
 
-def test_the_default_stream_cannot_be_captured(clock: Clock) -> None:
+def test_the_default_stream_cannot_be_captured(clock: GpuClock) -> None:
     with pytest.raises(LaunchError) as error:
         do_bench(launches(), graph=True)
     assert error.value.message == "a graph is captured on a stream, and the default one cannot be captured"
     assert error.value.hint == "make a stream, launch on it in the function, and pass `stream=` it"
 
 
-def test_what_cannot_be_captured(clock: Clock, cu: Standin) -> None:
+def test_what_cannot_be_captured(clock: GpuClock, cu: Standin) -> None:
     def synchronizes() -> None:
         ptxdsl.gpu.device.driver().call("cuStreamSynchronize", 7)  # type: ignore[attr-defined]
 
@@ -124,7 +98,7 @@ def test_what_cannot_be_captured(clock: Clock, cu: Standin) -> None:
     assert not (cu.graphs or cu.events or cu.stream(7).capture)
 
 
-def test_functions_in_turn(clock: Clock) -> None:
+def test_functions_in_turn(clock: GpuClock) -> None:
     found = side_by_side({"a": launches(), "b": launches()}, runs=5)
     assert [each.n for each in found] == [5, 5]
     assert found[0] / found[1] == pytest.approx(1.0, rel=1e-4)
