@@ -13,8 +13,8 @@ from .collector import paused
 
 if TYPE_CHECKING:
     from . import (
-        bench as bench, block as block, cluster as cluster, grid as grid, math as math, mbarrier as mbarrier, mma as
-        mma, tcgen05 as tcgen05, tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
+        bench as bench, block as block, cluster as cluster, grid as grid, math as math, mbarrier as mbarrier,
+        mma as mma, tcgen05 as tcgen05, tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
     )
     from . import kernels as kernels
     from .config import use

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from statistics import median
 from time import perf_counter, process_time
 from typing import Protocol
 
+from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller, did_you_mean, similar
 from ..kernel.backends import backend_name, choose
+from ..kernel.streams import Stream
 from ..launch import stream_handle
 from .measurement import Measurement
 from .measurements import Measurements
@@ -82,7 +84,13 @@ def _timer(
     from ..gpu.device import driver
     from ..gpu.timing import Stopwatch
 
-    with Stopwatch(driver(device), stream_handle(stream) or 0, cold=cold) as stopwatch:
+    with ExitStack() as opened:
+        entered = config.current().stream
+        if stream is None and entered is not None and entered[0] == device:
+            stream = entered[1]
+        elif stream is None and graph:
+            stream = opened.enter_context(Stream(device, backend="gpu"))
+        stopwatch = opened.enter_context(Stopwatch(driver(device), stream_handle(stream) or 0, cold=cold))
         name = f"GPU events{' in a graph' if graph else ''}, {'cold' if cold else 'warm'} L2"
         yield _Gpu(stopwatch.replayed if graph else stopwatch.times, name, stopwatch.gpu.name)
 
@@ -135,9 +143,10 @@ def do_bench(
     the rates. ``at`` is the size that was measured, for plots over sizes.
 
     On a GPU (of ordinal ``device``) the times are those of events on ``stream``, on which the function must launch;
-    None is the default stream. With ``cold`` a buffer of twice the size of the L2 cache is overwritten before each run.
-    ``graph=True`` captures 50 runs into a graph and times its replays, for kernels of a few microseconds, which are
-    shorter than their launches. On the emulator ``clock`` is ``"wall"``, or ``"cpu"`` for what all threads of the
+    None is the stream of the ``with`` block around, or the default one. With ``cold`` a buffer of twice the size of the
+    L2 cache is overwritten before each run. ``graph=True`` captures 50 runs into a graph and times its replays, for
+    kernels of a few microseconds, which are shorter than their launches; without a ``stream`` it makes one, which
+    launches take that name none. On the emulator ``clock`` is ``"wall"``, or ``"cpu"`` for what all threads of the
     process took together: the times of an emulator, which say nothing about those of a GPU.
 
     LaunchError where nothing can be measured so; what ``function`` raises is passed on.

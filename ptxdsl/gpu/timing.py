@@ -37,9 +37,7 @@ class Stopwatch:
 
     def __enter__(self) -> Stopwatch:
         if self.cold:
-            attribute = self.gpu.cu.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-            handle = self.gpu.call("cuDeviceGet", self.gpu.device)
-            self._size = _CACHES * int(self.gpu.call("cuDeviceGetAttribute", attribute, handle))
+            self._size = _CACHES * self.gpu.ask("L2_CACHE_SIZE")
             self._scratch = self.gpu.allocate(self._size)
         return self
 
@@ -67,7 +65,7 @@ class Stopwatch:
         if self._number in (0, 1):
             raise LaunchError(
                 "a graph is captured on a stream, and the default one cannot be captured", loc=caller(),
-                hint="make a stream, launch on it in the function, and pass `stream=` it",
+                hint="leave out `stream=`, or pass a `ptxdsl.Stream()` on which the function launches",
             )
         found: list[float] = []
         with self.gpu.uncaptured():

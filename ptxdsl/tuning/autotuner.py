@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Union
 
+import numpy as np
+
+from .. import config
 from ..errors import LaunchError, PtxWarning, caller, did_you_mean, similar
 from ..kernel.backends import choose
-from ..kernel.dispatcher import Dispatcher
-from ..launch.arrays import view
+from ..kernel.dispatcher import Dispatcher, Launch
+from ..kernel.device_arrays import DeviceArray
+from ..launch.arrays import dtype_name, view
 from .config import Config
 from .results import Tuning
 from .trials import Trials, launch_of
@@ -24,6 +28,8 @@ __all__ = ["Autotuned", "Key", "TunedLaunch", "autotune"]
 Key = Union[Iterable[str], Callable[[dict[str, Any]], Hashable]]
 """What the choice depends on: names of arguments, or a function of all arguments by their names."""
 Prune = Callable[[list[Config], dict[str, Any]], Iterable[Config]]
+_ARRAYS = (np.ndarray, DeviceArray)
+_ITEMS = ("grid", "block", "stream", "shared")
 _tuning = threading.RLock()
 """One tuning at a time, since others would disturb its times."""
 
@@ -51,6 +57,7 @@ class Autotuned:
         self._chosen: dict[Hashable, Config] = {}
         self._tunings: dict[Hashable, Tuning] = {}
         self._told: set[Config] = set()
+        self._backend: tuple[object, str] | None = None
 
     def _check(self) -> None:
         kernel = self.kernel
@@ -58,13 +65,13 @@ class Autotuned:
             raise LaunchError(f"kernel `{kernel.entry}` has no configuration to try", loc=caller())
         signature = getattr(kernel, "signature", None)
         constants = [*signature.constants] if signature is not None else []
-        for config in self.configs:
-            if not isinstance(config, Config):
-                raise LaunchError(f"configs are a list of Config, in which {config!r} is none", loc=caller())
-            for name in config.constants:
+        for each in self.configs:
+            if not isinstance(each, Config):
+                raise LaunchError(f"configs are a list of Config, in which {each!r} is none", loc=caller())
+            for name in each.constants:
                 if name not in constants:
                     raise LaunchError(
-                        f"{config} sets `{name}`, which is no compile-time constant of kernel `{kernel.entry}`; "
+                        f"{each} sets `{name}`, which is no compile-time constant of kernel `{kernel.entry}`; "
                         f"it has {', '.join(constants) or 'none'}", loc=caller(),
                         hint=did_you_mean(similar(name, constants), "`{}=`"),
                     )
@@ -86,9 +93,9 @@ class Autotuned:
         if not 1 <= len(given) <= 4:
             raise LaunchError(
                 f"a tuned launch takes [grid], [grid, block], [grid, block, stream] or [grid, block, stream, shared], "
-                f"not {len(given)} of them", loc=caller(), hint="a grid of several dimensions: `k[(8, 8),](...)`",
+                f"not {len(given)}", loc=caller(), hint="a grid of several dimensions: `k[(8, 8),](...)`",
             )
-        return self.configure(**dict(zip(("grid", "block", "stream", "shared"), given)))
+        return TunedLaunch(self, {name: value for name, value in zip(_ITEMS, given) if value is not None})
 
     def configure(self, grid: Any = None, block: Any = None, **options: Any) -> TunedLaunch:
         """A launch with all options of a kernel's ``configure``; what the configurations say is left out."""
@@ -137,7 +144,8 @@ class Autotuned:
         if not tried:
             raise LaunchError(f"`prune` leaves no configuration of kernel `{self.kernel.entry}`", loc=caller())
         trials = Trials(self.kernel, launch.options, args, named, self.seconds, cached=self.cache)
-        tuning = trials.run(tried, key[1], _shown(self.key, key[1]))
+        value = key[1] if callable(self.key) else tuple(map(_with_names, key[1]))
+        tuning = trials.run(tried, value, {"key": value} if callable(self.key) else dict(zip(self.key, value)))
         self._tell(tuning)
         self._tunings[key], self._chosen[key] = tuning, tuning.best
         return tuning
@@ -162,16 +170,26 @@ class Autotuned:
         self, launch: TunedLaunch, args: tuple[object, ...], named: Mapping[str, object]
     ) -> tuple[Any, ...]:
         """The backend, the values of the key, and the constants that are given at the launch."""
-        constants = tuple(sorted(named.keys() - self._parameters))
-        for name in constants:
-            _check_hash(f"the compile-time constant `{name}` is", named[name])
+        constants: tuple[tuple[str, object], ...] = ()
+        if named:
+            constants = tuple((name, named[name]) for name in sorted(named.keys() - self._parameters))
+            for name, given in constants:
+                _check_hash(f"the compile-time constant `{name}` is", given)
+        value: Any = ()
         if callable(self.key):
-            value: Any = self.key(self._by_name(args, named))
+            value = self.key(self._by_name(args, named))
             _check_hash("the function of the key gives", value)
-        else:
-            arguments = self._by_name(args, named) if self.key else {}
-            value = tuple(_key_value(name, arguments[name]) for name in self.key if name in arguments)
-        return choose(launch.options.get("backend")), value, tuple((name, named[name]) for name in constants)
+        elif self.key:
+            arguments = self._by_name(args, named)
+            value = tuple([_key_value(name, arguments.get(name)) for name in self.key])
+        return self._backend_of(launch.options.get("backend")), value, constants
+
+    def _backend_of(self, given: str | None) -> str:
+        """The backend of a launch, which is the same for as long as the settings are."""
+        token, latest = (given, config.backend_token()), self._backend
+        if latest is None or latest[0] != token:
+            latest = self._backend = token, choose(given)
+        return latest[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.kernel, self.configs, self.key, self.prune, self.seconds, self.cache)
@@ -183,15 +201,18 @@ class Autotuned:
 class TunedLaunch:
     """A tuned kernel with what a launch says of its geometry, to be called with the arguments."""
 
-    __slots__ = ("options", "owner")
+    __slots__ = ("_latest", "options", "owner")
 
     def __init__(self, owner: Autotuned, options: dict[str, Any]) -> None:
         self.owner, self.options = owner, options
+        self._latest: tuple[Config, Launch] | None = None
 
     def __call__(self, *args: object, **named: object) -> None:
         """Launch in the best configuration; the first launch for a key tries all of them."""
-        config = self.owner.chosen(self, args, named)
-        launch_of(self.owner.kernel, config, self.options)(*args, **named, **config.constants)
+        chosen, latest = self.owner.chosen(self, args, named), self._latest
+        if latest is None or latest[0] is not chosen or callable(self.options.get("grid", chosen.grid)):
+            latest = self._latest = chosen, launch_of(self.owner.kernel, chosen, self.options)
+        latest[1](*args, **named, **chosen.constants)
 
     def tune(self, *args: object, **named: object) -> Tuning:
         """Try the configurations for these arguments if that was not done; nothing that the kernel writes changes."""
@@ -216,21 +237,21 @@ def autotune(
     Results are kept on disk with ``cache``, by the PTX, the geometry, the key, the GPU and its driver.
 
     >>> from ptxdsl import Config, Ptr, autotune, cdiv, f32, ptx, ptx_kernel, u32, use, when
-    >>> @autotune([Config(block=32), Config(block=256)], key=["n"])
+    >>> @autotune([Config(block=128, EACH=1), Config(block=128, EACH=4)], key=["n"])
     ... @ptx_kernel
-    ... def add_one(n: u32, x: Ptr[f32]):
-    ...     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    ... def add_one(n: u32, x: Ptr[f32], *, EACH: int):
+    ...     i = (ptx.ctaid.x * ptx.ntid.x + ptx.tid.x) * EACH
     ...     with when(i < n):
-    ...         x[i] = x[i] + 1.0
-    >>> x = np.zeros(1000, np.float32)
+    ...         x.store(i, [v + 1.0 for v in x.load(i, width=EACH)] if EACH > 1 else x[i] + 1.0)
+    >>> x = np.zeros(1024, np.float32)
     >>> with use("emulator"):
-    ...     add_one[lambda config: cdiv(1000, config.block)](1000, x)
+    ...     add_one[lambda config: cdiv(1024, config.block * config.EACH)](1024, x)
     >>> x.min(), x.max()
     (np.float32(1.0), np.float32(1.0))
-    >>> print(add_one.tuning()[0])
-    add_one, n = 1000, on emulator  work  of best
-    Config(block=32)                 666     1.00
-    Config(block=256)                ...
+    >>> add_one.tuning()[0]
+    add_one, n = 1024, on emulator  work  of best
+    Config(block=128, EACH=4)        ...     1.00...
+    Config(block=128, EACH=1)        ...     ...
     """
     return lambda kernel: Autotuned(kernel, configs, key, prune=prune, seconds=seconds, cache=cache)
 
@@ -247,15 +268,22 @@ def _names(key: Iterable[str]) -> tuple[str, ...]:
 
 def _key_value(name: str, value: Any) -> Hashable:
     """What of an argument is part of the key: a number itself, of an array the shape and the type of its elements."""
-    if isinstance(value, (int, float, str, bool)) or value is None:
+    if isinstance(value, (int, float, str)) or value is None:
         return value
+    if isinstance(value, np.generic):  # whose repr differs between versions
+        return value.item()
+    if type(value) in _ARRAYS:  # of which `view` would find more, and numpy takes its time over the name of a dtype
+        return value.shape, value.dtype
     seen = view(value)
     if seen is not None:
         return seen.shape, seen.dtype
-    if hasattr(value, "item"):  # numpy's scalars, whose repr differs between versions
-        value = value.item()
     _check_hash(f"argument `{name}` of the key is", value)
     return value
+
+
+def _with_names(value: Any) -> Any:
+    """A value of a key with the names of dtypes, which are the same in all processes and for all libraries."""
+    return (value[0], dtype_name(value[1])) if isinstance(value, tuple) and isinstance(value[1], np.dtype) else value
 
 
 def _check_hash(what: str, value: Any) -> None:
@@ -266,7 +294,3 @@ def _check_hash(what: str, value: Any) -> None:
             f"{what} a {type(value).__name__}, which cannot be part of a key: it has no hash", loc=caller(),
             hint="`key=lambda arguments: ...` gives a number or a tuple of numbers",
         ) from None
-
-
-def _shown(key: Sequence[str] | Callable[..., Any], values: Any) -> dict[str, Any]:
-    return {"key": values} if callable(key) else dict(zip(key, values))

@@ -19,6 +19,7 @@ from ..errors import LaunchError, PtxError, caller
 from ..kernel.compiled_kernel import CompiledKernel
 from ..kernel.device_arrays import to_device
 from ..launch import Argument, Buffer, LaunchConfig
+from ..launch.captures import captures, current_stream
 from .config import Config
 from .results import Trial
 from .snapshot import Memory, Snapshot
@@ -53,12 +54,17 @@ class EmulatorMeasure:
     where, unit = "emulator", "work"
     identity: tuple[str, ...] = ("emulator",)
 
+    def __init__(self, geometry: LaunchConfig, kernel: str) -> None:
+        self._stream, self._kernel = current_stream(geometry, None), kernel
+
     def arguments(self, args: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments themselves."""
         return args
 
-    def prepare(self, kernels: Sequence[CompiledKernel]) -> None:
-        """Nothing: kernels are not assembled."""
+    def prepare(self, kernels: Sequence[CompiledKernel]) -> None:  # noqa: ARG002
+        """Nothing is assembled. LaunchError while launches are recorded in a graph, and none runs."""
+        if self._stream in captures:
+            raise _captured(self._kernel)
 
     def snapshot(self, kernel: CompiledKernel, arguments: Sequence[Argument]) -> Snapshot:
         """The host memory that trials may write."""
@@ -90,9 +96,12 @@ class GpuMeasure:
 
         placed = [argument for argument in arguments if isinstance(argument, Buffer) and argument.device is not None]
         self._gpu: Any = driver((placed[0].device or 0) if placed else 0)
-        known = (stream_of(each.owner, self._gpu.device) for each in placed)
-        current = next((each for each in known if each), None)
-        self._stream = geometry.stream if geometry.stream is not None else current() if current else 0
+        stream = current_stream(geometry, self._gpu.device)
+        if stream is None:
+            known = (stream_of(each.owner, self._gpu.device) for each in placed)
+            library = next((each for each in known if each), None)
+            stream = library() if library else 0
+        self._stream = stream
         self._seconds, self._kernel, self.where = seconds, kernel, self._gpu.name
         self.identity: tuple[str, ...] = (self.where, str(self._gpu.call("cuDriverGetVersion")))
 
@@ -106,10 +115,7 @@ class GpuMeasure:
     def prepare(self, kernels: Sequence[CompiledKernel]) -> None:
         """Assemble on all cores. LaunchError while the stream is captured into a graph, in which nothing runs."""
         if self._gpu.captures(self._stream):
-            raise LaunchError(
-                f"kernel `{self._kernel}` has to be tuned for this launch, and its stream is captured into a graph",
-                loc=caller(), hint="before the capture: `kernel[grid].tune(...)` with these arguments",
-            )
+            raise _captured(self._kernel)
 
         def assemble(kernel: CompiledKernel) -> None:
             with suppress(PtxError):
@@ -129,3 +135,10 @@ class GpuMeasure:
             run, seconds=self._seconds, reset=memory.restore, stream=self._stream, device=self._gpu.device,
             backend="gpu",
         ))
+
+
+def _captured(kernel: str) -> LaunchError:
+    return LaunchError(
+        f"kernel `{kernel}` has to be tuned for this launch, and its stream is captured into a graph", loc=caller(),
+        hint="before the capture: `kernel[grid].tune(...)` with these arguments",
+    )

@@ -146,7 +146,7 @@ class Trials:
 
     def _measure_of(self, kernel: CompiledKernel, launch: Launch, args: tuple[object, ...]) -> Measure:
         if choose(self._options.get("backend")) == "emulator":
-            return EmulatorMeasure()
+            return EmulatorMeasure(launch.config, self._kernel.entry)
         return GpuMeasure(kernel.bind(args), launch.config, self._seconds, self._kernel.entry)
 
     def _trial(

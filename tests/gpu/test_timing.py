@@ -78,11 +78,27 @@ def test_a_reset_in_a_graph(clock: GpuClock, cu: Standin) -> None:
     assert clock.work == ["reset", "memset", "kernel"] * 3
 
 
+def test_a_graph_makes_itself_a_stream(clock: GpuClock, cu: Standin) -> None:
+    found = do_bench(launches(), runs=2, graph=True)
+    (stream,) = {launch.stream for launch in cu.launches}
+    assert stream > 0xFF
+    assert found.times == pytest.approx([3e-6] * 2, rel=1e-4)
+    assert ptxdsl.config.current().stream is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("graph", [False, True])
+def test_on_the_stream_of_the_block_around(clock: GpuClock, cu: Standin, graph: bool) -> None:
+    with ptxdsl.Stream() as stream:
+        found = do_bench(launches(), runs=2, graph=graph)
+    assert {launch.stream for launch in cu.launches} == {stream.handle}
+    assert found.times == pytest.approx([3e-6] * 2, rel=1e-4)
+
+
 def test_the_default_stream_cannot_be_captured(clock: GpuClock) -> None:
     with pytest.raises(LaunchError) as error:
-        do_bench(launches(), graph=True)
+        do_bench(launches(), graph=True, stream=0)
     assert error.value.message == "a graph is captured on a stream, and the default one cannot be captured"
-    assert error.value.hint == "make a stream, launch on it in the function, and pass `stream=` it"
+    assert error.value.hint == "leave out `stream=`, or pass a `ptxdsl.Stream()` on which the function launches"
 
 
 def test_what_cannot_be_captured(clock: GpuClock, cu: Standin) -> None:

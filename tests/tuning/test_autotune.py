@@ -397,8 +397,7 @@ def test_other_errors_of_the_kernel_function_are_passed_on() -> None:
     (lambda k: autotune([Config(block=32)], "n")(k), "key is a list of names, not 'n'", "`key=['n']`"),
     (lambda k: autotune(WASTES)(k)(), "kernel `add` was called without a grid", "`add[grid](n, y, x)`"),
     (lambda k: autotune(WASTES)(k)[1, 2, 3, 4, 5],
-     "a tuned launch takes [grid], [grid, block], [grid, block, stream] or [grid, block, stream, shared], not 5 of "
-     "them",
+     "a tuned launch takes [grid], [grid, block], [grid, block, stream] or [grid, block, stream, shared], not 5",
      "a grid of several dimensions: `k[(8, 8),](...)`"),
     (lambda k: autotune(WASTES)(k)[1, 32](1, None, None),
      "kernel `add` is given its block by the launch, 32, and by Config(block=64, WASTE=9)",
@@ -478,6 +477,24 @@ def test_a_profile_sees_the_launch_and_no_trial(rng: np.random.Generator) -> Non
         k[grid(64)](64, *arrays(rng, 64))
     assert p.launches == {"add": 1}
     assert config.observer.get() is None
+
+
+def test_in_a_capture(rng: np.random.Generator) -> None:
+    k = autotune(WASTES)(make_add())
+    before, x = arrays(rng, 64)
+    y = ptxdsl.to_device(before)
+    with pytest.raises(LaunchError) as error, ptxdsl.graph():
+        k[grid(64)](64, y, ptxdsl.to_device(x))
+    assert error.value.message == (
+        "kernel `add` has to be tuned for this launch, and its stream is captured into a graph"
+    )
+    assert error.value.hint == "before the capture: `kernel[grid].tune(...)` with these arguments"
+    k[grid(64)].tune(64, y, ptxdsl.to_device(x))
+    with ptxdsl.graph() as g:
+        k[grid(64)](64, y, ptxdsl.to_device(x))
+    np.testing.assert_array_equal(y.numpy(), before)
+    g.replay()
+    np.testing.assert_array_equal(y.numpy(), before + x)
 
 
 def test_trials_are_not_sanitized_and_the_launch_is(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
