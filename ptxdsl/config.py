@@ -160,6 +160,8 @@ class Config:
     depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
     lineinfo: bool = field(default=True, metadata={"read": _switch})
     """Whether the PTX carries the Python line of each instruction."""
+    nvtx: bool = field(default=False, metadata={"read": _switch})
+    """Whether launches are NVTX ranges, which Nsight Systems shows; needs the package nvtx."""
     log: str = field(default="off", metadata={"read": _one_of(*LOGS)})
     """What to report on stderr: ``off``, ``info`` or ``debug``."""
 
@@ -278,7 +280,7 @@ class override:
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
         if isinstance(value, str) or (name == "emulator_threads" and value is not None):
             return _READERS[name](name, str(value))
-        kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool}
+        kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool, "nvtx": bool}
         if name in kinds and not isinstance(value, kinds[name]):
             raise _wrong(name, value, f"a {kinds[name].__name__}")
         if name == "dump":
@@ -294,13 +296,15 @@ class override:
             self._token = None
 
 
-def use(backend: str) -> override:
+def use(backend: str | None = None, *, nvtx: bool | None = None) -> override:
     """Run kernels on ``"gpu"``, ``"emulator"`` or (``"auto"``) the GPU if there is one.
 
-    As a context manager for its block, as a plain call from here on.
+    With ``nvtx=True`` each launch is an NVTX range with the kernel's name and geometry. As a context manager for its
+    block, as a plain call from here on.
 
     >>> with use("emulator"):
     ...     current().backend
     'emulator'
     """
-    return override(backend=backend)
+    given = {"backend": backend, "nvtx": nvtx}
+    return override(**{name: value for name, value in given.items() if value is not None})

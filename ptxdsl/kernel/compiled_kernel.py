@@ -17,6 +17,7 @@ from ..ir.signature import KernelParameter
 from ..language.block_needs import BlockNeed, BoxNeed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
+from .nvtx_ranges import NvtxRun
 from .run import EmulatorRun, Run
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class CompiledKernel:
         run = self._runs.get(backend)
         if run is None:
             run = self._runs[backend] = self._load(backend)
-        return run
+        return NvtxRun(run, self.entry) if config.current().nvtx else run
 
     def _load(self, backend: str) -> Run:
         if backend == "emulator":
