@@ -102,29 +102,33 @@ class _Bench:
         self, timer: _Timer, run: Callable[[], object], reset: Callable[[], object] | None, seconds: float,
         runs: int | None,
     ) -> None:
-        self._timer, self._run, self._reset = timer, run, reset
+        self._timer, self._run, self._reset, self._seconds = timer, run, reset, seconds
         self.times(1)  # which traces, assembles and loads
-        self.runs = self._warmed(seconds) if runs is None else runs
+        self.runs = self._warmed() if runs is None else runs
 
     def times(self, runs: int) -> list[float]:
         """The times of so many runs."""
         return self._timer(self._run, runs, self._reset) if runs else []
 
-    def _warmed(self, seconds: float) -> int:
-        """How many runs take so long, by as many as warm up compiled code, caches and clocks."""
+    def _warmed(self) -> int:
+        """How many runs there are to be, by as many as warm up compiled code, caches and clocks."""
         spent, count, latest = 0.0, 1, 0.0
-        while spent < seconds / 4 and count < _MOST:
+        while spent < self._seconds / 4 and count < _MOST:
             latest = sum(self.times(count)) / count
             spent += latest * count
             count *= 2
-        return min(max(round(seconds / max(latest, 1e-9)), _LEAST), _MOST)
+        return self._fitting(latest)
+
+    def _fitting(self, each: float) -> int:
+        return min(max(round(self._seconds / max(each, 1e-9)), _LEAST), _MOST)
 
     def steady(self) -> list[float]:
         """The times of all runs, once they do not get shorter any more: the emulator compiles beside them."""
         for _ in range(_ATTEMPTS):
-            found = self.times(self.runs)
-            half = len(found) // 2
-            if half < _LEAST or median(found[half:]) > _SHORTER * median(found[:half]):
+            found, before = self.times(self.runs), self.runs
+            first, latest = median(found[: before // 2]), median(found[before // 2 :])
+            self.runs = self._fitting(latest)
+            if latest > _SHORTER * first and self.runs <= 2 * before:
                 break
         return found
 

@@ -19,6 +19,7 @@ from ..kernel.backends import choose
 from ..kernel.dispatcher import Dispatcher, Launch
 from ..kernel.device_arrays import DeviceArray
 from ..launch.arrays import dtype_name, view
+from ..launch.directions import In
 from .config import Config
 from .results import Tuning
 from .trials import Trials, launch_of
@@ -268,6 +269,8 @@ def _names(key: Iterable[str]) -> tuple[str, ...]:
 
 def _key_value(name: str, value: Any) -> Hashable:
     """What of an argument is part of the key: a number itself, of an array the shape and the type of its elements."""
+    if isinstance(value, In):
+        value = value.array
     if isinstance(value, (int, float, str)) or value is None:
         return value
     if isinstance(value, np.generic):  # whose repr differs between versions

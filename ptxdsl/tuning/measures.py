@@ -20,6 +20,7 @@ from ..kernel.compiled_kernel import CompiledKernel
 from ..kernel.device_arrays import to_device
 from ..launch import Argument, Buffer, LaunchConfig
 from ..launch.captures import captures, current_stream
+from ..launch.directions import In
 from .config import Config
 from .results import Trial
 from .snapshot import Memory, Snapshot
@@ -107,10 +108,12 @@ class GpuMeasure:
 
     def arguments(self, args: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments, with copies on the GPU of numpy's arrays: what is compared is the kernel, not the copies."""
-        return tuple(
-            to_device(value, backend="gpu") if type(value) is np.ndarray and value.flags.c_contiguous else value
-            for value in args
-        )
+        return tuple(self._placed(value) for value in args)
+
+    @staticmethod
+    def _placed(value: object) -> object:
+        array = value.array if isinstance(value, In) else value
+        return to_device(array, backend="gpu") if type(array) is np.ndarray and array.flags.c_contiguous else value
 
     def prepare(self, kernels: Sequence[CompiledKernel]) -> None:
         """Assemble on all cores. LaunchError while the stream is captured into a graph, in which nothing runs."""

@@ -91,7 +91,7 @@ class Snapshot:
 def _written(kernel: CompiledKernel, arguments: Sequence[Argument]) -> Iterator[Buffer]:
     for argument in arguments:
         if isinstance(argument, Buffer):
-            if argument.name in kernel.written:
+            if argument.name in kernel.written or argument.direction in ("out", "inout"):
                 yield argument
             if f"{argument.name}[]" in kernel.written:
                 yield from argument.targets

@@ -74,6 +74,12 @@ def test_numpy_arrays(clock: GpuClock, rng: np.random.Generator) -> None:
         k[grid(100)](100, 2.0, x, y)
     np.testing.assert_array_equal(y, wanted)
     assert k.tuning()[0].best is BLOCKS[1]
+    k.retune()
+    before = list(clock.cu.calls)
+    wanted = np.float32(2) * x + y
+    k[grid(100)](100, 2.0, ptxdsl.In(x), ptxdsl.InOut(y))
+    np.testing.assert_array_equal(y, wanted)
+    assert [*clock.cu.calls[len(before):]].count("cuLaunchKernelEx") == 1  # what is kept on disk is the same
 
 
 def test_it_is_kept_for_this_gpu_and_driver(

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import ptxdsl
-from ptxdsl import Array, Config, Ptr, Surface, autotune, config, f32, global_, ptx, ptx_kernel, reg, u32
+from ptxdsl import (
+    Array, Config, In, InOut, Out, Ptr, Surface, autotune, config, f32, global_, ptx, ptx_kernel, reg, u32,
+)
 
 CONFIGS = [Config(block=32, A=1), Config(block=32, A=2)]
 
@@ -124,6 +126,23 @@ def test_a_tensor_map(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(array.numpy(), before)
     tuned[1](made)
     assert (array.numpy() == 1).all()
+
+
+def test_arrays_with_a_direction(rng: np.random.Generator) -> None:
+    @ptx_kernel
+    def k(x: Ptr[f32], y: Ptr[f32], z: Ptr[f32], *, A: int) -> None:
+        x[ptx.tid.x] = x[ptx.tid.x] + float(A)
+        y[ptx.tid.x] = x[ptx.tid.x]
+        z[ptx.tid.x] = z[ptx.tid.x] + y[ptx.tid.x]
+
+    x, y, z = rng.standard_normal((3, 32), np.float32)
+    before = x.copy(), y.copy(), z.copy()
+    tuned = autotune(CONFIGS, ["x", "y"])(k)
+    tuned[1].tune(In(x), Out(y), InOut(z))
+    np.testing.assert_array_equal((x, y, z), before)
+    assert tuned.tuning()[0].key == {"x": ((32,), "float32"), "y": ((32,), "float32")}
+    tuned[1](In(x), Out(y), InOut(z))
+    np.testing.assert_array_equal((x, y, z), (before[0], before[0] + 1, before[2] + (before[0] + 1)))
 
 
 @pytest.mark.parametrize("how", ["interrupt", "fault"])
