@@ -73,7 +73,7 @@ class _Gpu:
 
 @contextmanager
 def _timer(
-    *, backend: str | None, device: int, stream: object, graph: bool, cold: bool, clock: str
+    *, backend: str | None, device: int | None, stream: object, graph: bool, cold: bool, clock: str
 ) -> Iterator[_Timer]:
     if clock not in _CLOCKS:
         hint = did_you_mean(similar(str(clock), _CLOCKS), "`clock={!r}`")
@@ -86,11 +86,13 @@ def _timer(
 
     with ExitStack() as opened:
         entered = config.current().stream
-        if stream is None and entered is not None and entered[0] == device:
-            stream = entered[1]
+        if stream is None and entered is not None and device in (None, entered[0]):
+            device, stream = entered
+        elif isinstance(stream, Stream) and device is None:
+            device = stream.device
         elif stream is None and graph:
-            stream = opened.enter_context(Stream(device, backend="gpu"))
-        stopwatch = opened.enter_context(Stopwatch(driver(device), stream_handle(stream) or 0, cold=cold))
+            stream = opened.enter_context(Stream(device or 0, backend="gpu"))
+        stopwatch = opened.enter_context(Stopwatch(driver(device or 0), stream_handle(stream) or 0, cold=cold))
         name = f"GPU events{' in a graph' if graph else ''}, {'cold' if cold else 'warm'} L2"
         yield _Gpu(stopwatch.replayed if graph else stopwatch.times, name, stopwatch.gpu.name)
 
@@ -137,7 +139,7 @@ def do_bench(
     function: Callable[[], object], *, name: str | None = None, nbytes: float | None = None, flops: float | None = None,
     at: float | None = None, seconds: float = 0.2, runs: int | None = None,
     reset: Callable[[], object] | None = None, stream: object = None, graph: bool = False, cold: bool = True,
-    device: int = 0, backend: str | None = None, clock: str = "wall",
+    device: int | None = None, backend: str | None = None, clock: str = "wall",
 ) -> Measurement:
     """How long ``function()`` takes: a :class:`Measurement` with the median, the quartiles and every time.
 
@@ -146,10 +148,10 @@ def do_bench(
     functions that change what they work on. ``nbytes`` and ``flops`` are what a run moves and computes: the result has
     the rates. ``at`` is the size that was measured, for plots over sizes.
 
-    On a GPU (of ordinal ``device``) the times are those of events on ``stream``, on which the function must launch;
-    None is the stream of the ``with`` block around, or the default one. With ``cold`` a buffer of twice the size of the
-    L2 cache is overwritten before each run. ``graph=True`` captures 50 runs into a graph and times its replays, for
-    kernels of a few microseconds, which are shorter than their launches; without a ``stream`` it makes one, which
+    On a GPU the times are those of events on ``stream``, on which the function must launch; None is the stream of the
+    ``with`` block around, or the default one of ``device``, the GPU's ordinal. With ``cold`` a buffer of twice the size
+    of the L2 cache is overwritten before each run. ``graph=True`` captures 50 runs into a graph and times its replays,
+    for kernels of a few microseconds, which are shorter than their launches; without a ``stream`` it makes one, which
     launches take that name none. On the emulator ``clock`` is ``"wall"``, or ``"cpu"`` for what all threads of the
     process took together: the times of an emulator, which say nothing about those of a GPU.
 
@@ -178,7 +180,7 @@ def side_by_side(
     functions: Mapping[str, Callable[[], object]], *, nbytes: float | None = None, flops: float | None = None,
     at: float | None = None, seconds: float = 0.2, runs: int | None = None,
     reset: Callable[[], object] | None = None, stream: object = None, graph: bool = False, cold: bool = True,
-    device: int = 0, backend: str | None = None, clock: str = "wall",
+    device: int | None = None, backend: str | None = None, clock: str = "wall",
 ) -> Measurements:
     """Several functions measured in turn, by their names: what disturbs the machine disturbs all of them.
 

@@ -8,7 +8,7 @@ events in it, is launched at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..errors import DriverError, LaunchError, caller
@@ -42,22 +42,22 @@ class Stopwatch:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        with self.gpu.uncaptured():
-            while self._events:
-                self.gpu.call("cuEventDestroy", self._events.pop())
+        while self._events:
+            self.gpu.discard("cuEventDestroy", self._events.pop())
         self.gpu.free(self._scratch)
         self._scratch = 0
 
     def times(self, run: Run, runs: int, before: Run | None = None) -> list[float]:
         """Seconds of each of so many runs; ``before`` is called before each, and not timed."""
-        with self.gpu.uncaptured():
-            pairs = self._pairs(runs)
+        pairs = self._pairs(runs)
+        with self.gpu.current():
             for start, end in pairs:
                 self._prepare(before)
                 self.gpu.call("cuEventRecord", start, self.stream)
                 run()
                 self.gpu.call("cuEventRecord", end, self.stream)
             self.gpu.call("cuEventSynchronize", pairs[-1][1])
+            self.gpu.in_flight.clear(self._number)
             return self._elapsed(pairs)
 
     def replayed(self, run: Run, runs: int, before: Run | None = None) -> list[float]:
@@ -68,18 +68,18 @@ class Stopwatch:
                 hint="leave out `stream=`, or pass a `ptxdsl.Stream()` on which the function launches",
             )
         found: list[float] = []
-        with self.gpu.uncaptured():
-            pairs = self._pairs(min(runs, _IN_GRAPH))
-            with self._graph(run, before, pairs) as graph:
-                while len(found) < runs:
-                    self.gpu.call("cuGraphLaunch", graph, self.stream)
-                    self.gpu.call("cuStreamSynchronize", self.stream)
-                    found += self._elapsed(pairs)
+        pairs = self._pairs(min(runs, _IN_GRAPH))
+        with self.gpu.current(), self._graph(run, before, pairs) as graph:
+            while len(found) < runs:
+                self.gpu.call("cuGraphLaunch", graph, self.stream)
+                self.gpu.call("cuStreamSynchronize", self.stream)
+                found += self._elapsed(pairs)
         return found[:runs]
 
     def _pairs(self, count: int) -> list[tuple[Any, Any]]:
-        while len(self._events) < 2 * count:
-            self._events.append(self.gpu.call("cuEventCreate", self.gpu.cu.CUevent_flags.CU_EVENT_DEFAULT))
+        with self.gpu.uncaptured():
+            while len(self._events) < 2 * count:
+                self._events.append(self.gpu.call("cuEventCreate", self.gpu.cu.CUevent_flags.CU_EVENT_DEFAULT))
         return list(zip(self._events[0 : 2 * count : 2], self._events[1 : 2 * count : 2]))
 
     def _prepare(self, before: Run | None) -> None:
@@ -96,24 +96,27 @@ class Stopwatch:
         """Runs with the events around them, ready to be launched."""
         call, external = self.gpu.call, self.gpu.cu.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         call("cuStreamBeginCapture", self.stream, self.gpu.cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
-        captured = None
         try:
-            try:
-                for start, end in pairs:
-                    self._prepare(before)
-                    call("cuEventRecordWithFlags", start, self.stream, external)
-                    run()
-                    call("cuEventRecordWithFlags", end, self.stream, external)
-            finally:
-                captured = call("cuStreamEndCapture", self.stream)
-        except DriverError as error:
+            for start, end in pairs:
+                self._prepare(before)
+                call("cuEventRecordWithFlags", start, self.stream, external)
+                run()
+                call("cuEventRecordWithFlags", end, self.stream, external)
+            captured = call("cuStreamEndCapture", self.stream)
+        except BaseException as error:
+            with suppress(DriverError):  # where the capture has ended, or is invalid by now
+                self.gpu.discard("cuGraphDestroy", call("cuStreamEndCapture", self.stream))
+            if not isinstance(error, DriverError):
+                raise
             raise LaunchError(
                 f"what is measured cannot be captured into a graph: {error.message}", loc=caller(),
                 hint="launch on the stream given as `stream=`, with arrays on the GPU; or leave out `graph=True`",
             ) from error
-        graph = call("cuGraphInstantiate", captured, 0)
+        try:
+            graph = call("cuGraphInstantiate", captured, 0)
+        finally:
+            self.gpu.discard("cuGraphDestroy", captured)
         try:
             yield graph
         finally:
-            call("cuGraphExecDestroy", graph)
-            call("cuGraphDestroy", captured)
+            self.gpu.discard("cuGraphExecDestroy", graph)

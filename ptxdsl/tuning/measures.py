@@ -22,6 +22,7 @@ from ..launch import Argument, Buffer, LaunchConfig
 from ..launch.captures import captures, current_stream
 from ..launch.directions import In
 from .config import Config
+from .progress import Progress
 from .results import Trial
 from .snapshot import Memory, Snapshot
 
@@ -39,7 +40,7 @@ class Measure(Protocol):
     def arguments(self, args: tuple[object, ...]) -> tuple[object, ...]:
         """The arguments as trials take them."""
 
-    def prepare(self, kernels: Sequence[CompiledKernel]) -> None:
+    def prepare(self, kernels: Sequence[CompiledKernel], progress: Progress) -> None:
         """Do together what can be done for all kernels at once; what fails then, fails again in the trial."""
 
     def snapshot(self, kernel: CompiledKernel, arguments: Sequence[Argument]) -> Snapshot:
@@ -62,7 +63,7 @@ class EmulatorMeasure:
         """The arguments themselves."""
         return args
 
-    def prepare(self, kernels: Sequence[CompiledKernel]) -> None:  # noqa: ARG002
+    def prepare(self, kernels: Sequence[CompiledKernel], progress: Progress) -> None:  # noqa: ARG002
         """Nothing is assembled. LaunchError while launches are recorded in a graph, and none runs."""
         if self._stream in captures:
             raise _captured(self._kernel)
@@ -115,10 +116,12 @@ class GpuMeasure:
         array = value.array if isinstance(value, In) else value
         return to_device(array, backend="gpu") if type(array) is np.ndarray and array.flags.c_contiguous else value
 
-    def prepare(self, kernels: Sequence[CompiledKernel]) -> None:
+    def prepare(self, kernels: Sequence[CompiledKernel], progress: Progress) -> None:
         """Assemble on all cores. LaunchError while the stream is captured into a graph, in which nothing runs."""
         if self._gpu.captures(self._stream):
             raise _captured(self._kernel)
+
+        progress.note(f"assembling {len(kernels)} kernels")
 
         def assemble(kernel: CompiledKernel) -> None:
             with suppress(PtxError):

@@ -24,6 +24,11 @@ class Progress:
             self._write(f"{self._what} [{bar(share)}] {self._done + 1}/{self._steps} {doing}")
         self._done += 1
 
+    def note(self, doing: str) -> None:
+        """Something that belongs to no step."""
+        if self._shown:
+            self._write(f"{self._what}: {doing}")
+
     def _write(self, text: str) -> None:
         width = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r{text[:width].ljust(width)}")

@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 _FORMAT = "autotune 1"
 _LIMIT = 16 << 20
+_TUPLE = "; a grid of several dimensions: `k[(8, 8),](...)`"
 _REFUSALS = (
     "INVALID_VALUE", "OUT_OF_MEMORY", "LAUNCH_OUT_OF_RESOURCES", "COOPERATIVE_LAUNCH_TOO_LARGE", "NOT_SUPPORTED",
     "INVALID_CLUSTER_SIZE",
@@ -42,7 +43,7 @@ def _merged(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> d
         name = min(both)
         raise LaunchError(
             f"kernel `{kernel.entry}` is given its {name} by the launch, {options[name]!r}, and by {config}",
-            loc=caller(), hint=f"leave `{name}` out of one of them",
+            loc=caller(), hint=f"leave `{name}` out of one of them{_TUPLE if name == 'block' else ''}",
         )
     given = {**options, **config.launch}
     for name, example in (("grid", "k[lambda config: cdiv(n, config.block)](...)"), ("block", "k[grid, block](...)")):
@@ -135,8 +136,8 @@ class Trials:
                 self._trials[n] = Trial(configs[n])  # there is nothing to compare it with
         elif left:
             args = measure.arguments(args)
-            measure.prepare([kernel for kernel, _ in left.values()])
             with Progress(f"tuning {self._kernel.entry}", len(left)) as progress:
+                measure.prepare([kernel for kernel, _ in left.values()], progress)
                 for n, (kernel, _) in left.items():
                     progress.step(str(configs[n]))
                     trial = self._attempt(n, configs[n], self._trial, measure, configs[n], kernel, args)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driver_standin import Standin
+from driver_standin import Fault, Result, Standin
 from gpu_clock import GpuClock
 from gpu_harness import make_saxpy, run_saxpy
 
 import ptxdsl
 from ptxdsl.bench import do_bench, side_by_side
-from ptxdsl.errors import LaunchError
+from ptxdsl.errors import DriverError, LaunchError
 
 @pytest.fixture
 def clock(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> GpuClock:
@@ -107,11 +107,37 @@ def test_what_cannot_be_captured(clock: GpuClock, cu: Standin) -> None:
 
     with pytest.raises(LaunchError) as error:
         do_bench(synchronizes, stream=7, graph=True)
-    assert error.value.message.startswith("what is measured cannot be captured into a graph: cuStream")
+    assert error.value.message.startswith("what is measured cannot be captured into a graph: cuStreamSynchronize: ")
     assert error.value.hint == (
         "launch on the stream given as `stream=`, with arrays on the GPU; or leave out `graph=True`"
     )
     assert not (cu.graphs or cu.events or cu.stream(7).capture)
+
+
+def test_host_arrays_in_a_graph(clock: GpuClock, cu: Standin, recwarn: pytest.WarningsRecorder) -> None:
+    saxpy, x, y = make_saxpy(), np.zeros(256, np.float32), np.zeros(256, np.float32)
+    with pytest.raises(LaunchError, match="^kernel `saxpy` is launched with host arrays while its stream is captured"):
+        do_bench(lambda: saxpy[1, 256](256, 2.0, x, y), graph=True)
+    assert not (cu.graphs or cu.events)
+
+
+def test_a_fault(clock: GpuClock, cu: Standin) -> None:
+    def faulty(_: object) -> None:
+        raise Fault(Result.CUDA_ERROR_ILLEGAL_ADDRESS, sticky=True)
+
+    run = launches()
+    cu.kernel = faulty
+    with pytest.raises(DriverError) as error:
+        do_bench(run, runs=3)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in error.value.message
+    assert "was lost before" not in error.value.message
+    cu.memory.clear()  # which a lost GPU does not give back
+
+
+def test_another_gpu(clock: GpuClock, cu: Standin) -> None:
+    cu.count = 2
+    found = do_bench(lambda: clock.cu.submit(7, lambda: clock.step("work", 2e-6)), runs=2, device=1, stream=7)
+    assert found.times == pytest.approx([2e-6] * 2, rel=1e-4)
 
 
 def test_functions_in_turn(clock: GpuClock) -> None:

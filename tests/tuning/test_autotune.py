@@ -401,7 +401,7 @@ def test_other_errors_of_the_kernel_function_are_passed_on() -> None:
      "a grid of several dimensions: `k[(8, 8),](...)`"),
     (lambda k: autotune(WASTES)(k)[1, 32](1, None, None),
      "kernel `add` is given its block by the launch, 32, and by Config(block=64, WASTE=9)",
-     "leave `block` out of one of them"),
+     "leave `block` out of one of them; a grid of several dimensions: `k[(8, 8),](...)`"),
     (lambda k: autotune([Config(WASTE=1)])(k)[1](1, None, None),
      "kernel `add` is given no block, by the launch or by Config(WASTE=1)", "`k[grid, block](...)`"),
     (lambda k: autotune([Config(32)])(k).configure()(1, None, None),
