@@ -55,6 +55,9 @@ class Autotuned:
         self.prune, self.seconds, self.cache = prune, seconds, cache
         self._parameters = tuple(parameter.name for parameter in kernel.parameters)
         self._check()
+        values = [value for each in self.configs for value in each.launch.values()]
+        self.computed = prune is not None or any(map(callable, values))
+        """Whether a function may give a part of the geometry, from what only the launch knows."""
         self._chosen: dict[Hashable, Config] = {}
         self._tunings: dict[Hashable, Tuning] = {}
         self._told: set[Config] = set()
@@ -87,8 +90,8 @@ class Autotuned:
     def __getitem__(self, item: Any) -> TunedLaunch:
         """``k[grid]``, ``k[grid, block]``, ``k[grid, block, stream]`` or ``k[grid, block, stream, shared]``.
 
-        ``grid`` may be a function of the configuration, and None like ``block`` where the configurations have it. A
-        grid of several dimensions is a tuple in the tuple: ``k[(8, 8),]``.
+        ``grid``, ``block`` and ``shared`` may be functions of the configuration, and None where the configurations have
+        them. A grid of several dimensions is a tuple in the tuple: ``k[(8, 8),]``.
         """
         given = item if isinstance(item, tuple) else (item,)
         if not 1 <= len(given) <= 4:
@@ -202,16 +205,17 @@ class Autotuned:
 class TunedLaunch:
     """A tuned kernel with what a launch says of its geometry, to be called with the arguments."""
 
-    __slots__ = ("_latest", "options", "owner")
+    __slots__ = ("_fixed", "_latest", "options", "owner")
 
     def __init__(self, owner: Autotuned, options: dict[str, Any]) -> None:
         self.owner, self.options = owner, options
         self._latest: tuple[Config, Launch] | None = None
+        self._fixed = not (owner.computed or any(map(callable, options.values())))
 
     def __call__(self, *args: object, **named: object) -> None:
         """Launch in the best configuration; the first launch for a key tries all of them."""
         chosen, latest = self.owner.chosen(self, args, named), self._latest
-        if latest is None or latest[0] is not chosen or callable(self.options.get("grid", chosen.grid)):
+        if latest is None or latest[0] is not chosen or not self._fixed:
             latest = self._latest = chosen, launch_of(self.owner.kernel, chosen, self.options)
         latest[1](*args, **named, **chosen.constants)
 

@@ -9,17 +9,18 @@ from typing import Any
 
 from ..errors import LaunchError, caller
 
-__all__ = ["Config"]
+__all__ = ["GEOMETRY", "Config"]
 
-_LAUNCH = ("block", "grid", "shared", "cluster")
+GEOMETRY = ("block", "grid", "shared", "cluster")
+"""What of a launch a configuration may say."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Config:
     """What one configuration says of a launch, and the kernel's compile-time constants by keyword.
 
-    ``grid`` may be a function of the configuration. What is not given here is given at the launch. The constants are
-    attributes, too.
+    Each of block, grid, shared and cluster may be a function of the configuration. What is not given here is given at
+    the launch. The constants are attributes, too.
 
     >>> config = Config(block=128, STAGES=3)
     >>> config, config.STAGES
@@ -35,9 +36,9 @@ class Config:
     def __init__(
         self, block: Any = None, *, grid: Any = None, shared: int | None = None, cluster: Any = None, **constants: Any
     ) -> None:
-        # A block of a list could be changed, and then were another key.
+        # A list could be changed, and a configuration is a key.
         given = (_frozen(block), _frozen(grid), shared, _frozen(cluster), constants)
-        for name, value in zip((*_LAUNCH, "constants"), given):
+        for name, value in zip((*GEOMETRY, "constants"), given):
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -58,7 +59,7 @@ class Config:
     @property
     def launch(self) -> dict[str, Any]:
         """What it says of the launch."""
-        return {name: value for name in _LAUNCH if (value := getattr(self, name)) is not None}
+        return {name: value for name in GEOMETRY if (value := getattr(self, name)) is not None}
 
     def __getattr__(self, name: str) -> Any:
         constants = self.__dict__.get("constants", {})  # which a copy that is being made does not have yet

@@ -15,7 +15,7 @@ from ..kernel.compiled_kernel import CompiledKernel
 from ..kernel.dispatcher import Dispatcher, Launch
 from ..language.builder import thread
 from ..launch.disk_cache import DiskCache, digest
-from .config import Config
+from .config import GEOMETRY, Config
 from .measures import EmulatorMeasure, GpuMeasure, Measure
 from .progress import Progress
 from .results import Trial, Tuning, of_bytes, to_bytes
@@ -58,9 +58,10 @@ def _merged(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> d
 def launch_of(kernel: Dispatcher, config: Config, options: Mapping[str, Any]) -> Launch:
     """A launch in a configuration."""
     given = _merged(kernel, config, options)
+    for name in GEOMETRY:
+        if callable(given.get(name)):
+            given[name] = given[name](config)
     grid, block = given.pop("grid"), given.pop("block")
-    if callable(grid):
-        grid = grid(config)
     if given.keys() <= {"stream", "shared"}:  # this way the kernel keeps what it has prepared
         return kernel[grid, block, given.get("stream"), given.get("shared", 0)]
     return kernel.configure(grid, block, **given)

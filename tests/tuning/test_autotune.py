@@ -161,6 +161,37 @@ def test_where_grid_and_block_may_stand(rng: np.random.Generator, how: str) -> N
     assert k.tuning()[0].best is configs[1]
 
 
+def test_a_geometry_that_follows_from_the_constants(rng: np.random.Generator) -> None:
+    @ptx_kernel
+    def reverse(x: Ptr[f32], y: Ptr[f32], *, TILE: int) -> None:
+        tile = ptxdsl.dynamic_shared(f32)
+        tile[ptx.tid.x] = x[ptx.ctaid.x * TILE + ptx.tid.x]
+        ptx.bar.sync(0)
+        y[(ptx.nctaid.x - 1 - ptx.ctaid.x) * TILE + ptx.tid.x] = tile[TILE - 1 - ptx.tid.x]
+
+    for configs, brackets in (
+        (Config.product(TILE=[32, 64]), (lambda c: 256 // c.TILE, lambda c: c.TILE, None, lambda c: 4 * c.TILE)),
+        (Config.product(TILE=[32, 64], block=[lambda c: c.TILE], shared=[lambda c: 4 * c.TILE]),
+         (lambda c: 256 // c.TILE,)),
+    ):
+        k = autotune(configs)(reverse)
+        for _ in range(2):
+            x, y = arrays(rng, 256)
+            k[brackets](x, y)
+            np.testing.assert_array_equal(y, x[::-1])
+
+
+def test_functions_of_the_geometry_are_asked_at_each_launch(rng: np.random.Generator) -> None:
+    k = autotune(WASTES)(make_add())
+    blocks = 1
+    launch = k[lambda config: blocks]
+    for blocks in (1, 2, 3):
+        y, x = arrays(rng, 200)
+        wanted = np.where(np.arange(200) < 64 * blocks, y + x, y)
+        launch(200, y, x)
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_tuning_alone_changes_nothing(rng: np.random.Generator, tried: list[Config]) -> None:
     k = autotune(WASTES, ["n"])(make_add())
     y, x = arrays(rng, 99)
