@@ -290,7 +290,9 @@ def _key_value(name: str, value: Any) -> Hashable:
 
 def _with_names(value: Any) -> Any:
     """A value of a key with the names of dtypes, which are the same in all processes and for all libraries."""
-    return (value[0], dtype_name(value[1])) if isinstance(value, tuple) and isinstance(value[1], np.dtype) else value
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], np.dtype):
+        return value[0], dtype_name(value[1])
+    return value
 
 
 def _check_hash(what: str, value: Any) -> None:
