@@ -214,10 +214,19 @@ class TunedLaunch:
 
     def __call__(self, *args: object, **named: object) -> None:
         """Launch in the best configuration; the first launch for a key tries all of them."""
+        chosen, launch = self._ready(args, named)
+        launch(*args, **named, **chosen.constants)
+
+    def warm(self, *args: object, **named: object) -> None:
+        """Make ready for such a launch, without making it: tune, and load the kernel in its configuration."""
+        chosen, launch = self._ready(args, named)
+        launch.warm(*args, **named, **chosen.constants)
+
+    def _ready(self, args: tuple[object, ...], named: dict[str, object]) -> tuple[Config, Launch]:
         chosen, latest = self.owner.chosen(self, args, named), self._latest
         if latest is None or latest[0] is not chosen or not self._fixed:
             latest = self._latest = chosen, launch_of(self.owner.kernel, chosen, self.options)
-        latest[1](*args, **named, **chosen.constants)
+        return latest
 
     def tune(self, *args: object, **named: object) -> Tuning:
         """Try the configurations for these arguments if that was not done; nothing that the kernel writes changes."""

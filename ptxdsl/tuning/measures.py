@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Protocol
 
 import numpy as np
@@ -121,14 +122,16 @@ class GpuMeasure:
         if self._gpu.captures(self._stream):
             raise _captured(self._kernel)
 
-        progress.note(f"assembling {len(kernels)} kernels")
+        different = {id(kernel): kernel for kernel in kernels}.values()
+        progress.note(f"assembling {len(different)} kernels")
 
         def assemble(kernel: CompiledKernel) -> None:
             with suppress(PtxError):
                 kernel.assembled(self._gpu.target(kernel.module.target))
 
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(assemble, kernels))
+        with ThreadPoolExecutor() as pool:  # with the settings that are in force here
+            for waiting in [pool.submit(copy_context().run, assemble, kernel) for kernel in different]:
+                waiting.result()
 
     def snapshot(self, kernel: CompiledKernel, arguments: Sequence[Argument]) -> Snapshot:
         """The memory that trials may write, copied on the GPU."""

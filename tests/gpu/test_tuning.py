@@ -65,6 +65,19 @@ def test_the_fastest_is_chosen(clock: GpuClock, rng: np.random.Generator) -> Non
     assert clock.work[count:] == ["saxpy 128"]
 
 
+def test_kernels_are_assembled_with_the_settings_in_force(clock: GpuClock, tmp_path: Path) -> None:
+    @ptx_kernel
+    def k(x: Ptr[u32], *, A: int) -> None:
+        x[0] = A
+
+    clock.cu.kernel, clock.cu.layout = lambda _: clock.step("k", 1e-6), "Q"
+    tuned = autotune([Config(block=1, A=n) for n in range(5)], seconds=1e-4)(k)
+    tuned[1].warm(ptxdsl.zeros(1, np.uint32))
+    kept = [path.read_bytes() for path in (tmp_path / "cache").iterdir() if path.is_file()]
+    assert sum(b"\x7fELF" in content for content in kept) == 5
+    assert clock.work
+
+
 def test_numpy_arrays(clock: GpuClock, rng: np.random.Generator) -> None:
     """Trials take copies on the GPU, so that no copy is timed, and the array gets the result of one launch."""
     k = autotune(BLOCKS, seconds=1e-4)(make_saxpy())

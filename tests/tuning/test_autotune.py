@@ -206,6 +206,17 @@ def test_tuning_alone_changes_nothing(rng: np.random.Generator, tried: list[Conf
     assert len(tried) == 3
 
 
+def test_warming_tunes_and_launches_nothing(rng: np.random.Generator, tried: list[Config]) -> None:
+    k = autotune(WASTES, ["n"])(make_add())
+    y, x = arrays(rng, 99)
+    before = y.copy()
+    k[grid(99)].warm(99, y, x)
+    np.testing.assert_array_equal(y, before)
+    assert tried == WASTES
+    with pytest.raises(LaunchError):
+        k[grid(99)].warm(99, y, x.astype(np.float64))
+
+
 def test_a_single_configuration_is_not_tried(rng: np.random.Generator, tried: list[Config]) -> None:
     k = autotune([Config(block=64)])(make_add())
     y, x = arrays(rng, 10)
