@@ -22,6 +22,7 @@ NAMES = [path.stem for path in SCRIPTS]
 # Small and ragged: no multiple of a tile, a block or a warp.
 SIZES: dict[str, list[dict[str, int]]] = {
     "attention": [{"length": 1}, {"length": 37, "dim": 32}, {"length": 33, "dim": 128, "warps": 3}],
+    "autotune": [{"height": 1, "width": 1}, {"height": 37, "width": 70}],
     "block_sum": [{"n": 1}, {"n": 31, "blocks": 1}, {"n": 70_001, "blocks": 7}],
     "matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 17, "n": 33, "k": 15}, {"m": 40, "n": 9, "k": 31, "tile": 8}],
     "mma_matmul": [{"m": 1, "n": 1, "k": 1}, {"m": 129, "n": 65, "k": 191}],
