@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from ..errors import DriverError
 from ..kernel.compiled_kernel import CompiledKernel
 from ..launch import Argument, Buffer, Scalar, TracksWrites
@@ -60,7 +62,7 @@ class Snapshot:
 
     def _copy(self, region: _Region) -> Any:
         if not region.on_device:
-            return ctypes.string_at(region.address, region.nbytes)
+            return np.ctypeslib.as_array(_bytes(region)).copy()  # `string_at` ends at 2 GiB
         assert self._gpu is not None
         copy = self._gpu.allocate(region.nbytes)
         self._gpu.call("cuMemcpyDtoDAsync", copy, region.address, region.nbytes, self._stream)
@@ -73,7 +75,7 @@ class Snapshot:
                 assert self._gpu is not None
                 self._gpu.call("cuMemcpyDtoDAsync", region.address, copy, region.nbytes, self._stream)
             else:
-                ctypes.memmove(region.address, copy, region.nbytes)
+                np.ctypeslib.as_array(_bytes(region))[:] = copy
         for owner, unwritten in self._unwritten:
             owner.unwritten = unwritten
 
@@ -86,6 +88,10 @@ class Snapshot:
             if region.on_device:
                 assert self._gpu is not None
                 self._gpu.free(copy)
+
+
+def _bytes(region: _Region) -> ctypes.Array[ctypes.c_uint8]:
+    return (ctypes.c_uint8 * region.nbytes).from_address(region.address)
 
 
 def _written(kernel: CompiledKernel, arguments: Sequence[Argument]) -> Iterator[Buffer]:
