@@ -18,7 +18,7 @@ from .. import config as settings
 from ..bench.timing import do_bench
 from ..errors import LaunchError, PtxError, caller
 from ..kernel.compiled_kernel import CompiledKernel
-from ..kernel.device_arrays import to_device
+from ..kernel.device_arrays import DeviceArray
 from ..launch import Argument, Buffer, LaunchConfig
 from ..launch.captures import captures, current_stream
 from ..launch.directions import In
@@ -98,7 +98,9 @@ class GpuMeasure:
         from ..gpu.fast_path import stream_of
 
         placed = [argument for argument in arguments if isinstance(argument, Buffer) and argument.device is not None]
-        self._gpu: Any = driver((placed[0].device or 0) if placed else 0)
+        entered = settings.current().stream
+        ordinals = [argument.device or 0 for argument in placed] + [entered[0] if entered is not None else 0]
+        self._gpu: Any = driver(ordinals[0])
         stream = current_stream(geometry, self._gpu.device)
         if stream is None:
             known = (stream_of(each.owner, self._gpu.device) for each in placed)
@@ -112,16 +114,18 @@ class GpuMeasure:
         """The arguments, with copies on the GPU of numpy's arrays: what is compared is the kernel, not the copies."""
         return tuple(self._placed(value) for value in args)
 
-    @staticmethod
-    def _placed(value: object) -> object:
+    def _placed(self, value: object) -> object:
         array = value.array if isinstance(value, In) else value
-        return to_device(array, backend="gpu") if type(array) is np.ndarray and array.flags.c_contiguous else value
+        if type(array) is not np.ndarray or not array.flags.c_contiguous:
+            return value
+        copy = DeviceArray(array.shape, array.dtype, self._gpu)
+        copy.copy_from(array)
+        return copy
 
     def prepare(self, kernels: Sequence[CompiledKernel], progress: Progress) -> None:
         """Assemble on all cores. LaunchError while the stream is captured into a graph, in which nothing runs."""
         if self._gpu.captures(self._stream):
             raise _captured(self._kernel)
-
         different = {id(kernel): kernel for kernel in kernels}.values()
         progress.note(f"assembling {len(different)} kernels")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +30,9 @@ class Memory(Protocol):
 
     def free(self, address: int, /) -> None:
         """Give memory back."""
+
+    def current(self) -> AbstractContextManager[None]:
+        """The GPU's context is the thread's current one."""
 
     def call(self, function: str, /, *arguments: Any) -> Any:
         """A function of the driver."""
@@ -56,24 +60,33 @@ class Snapshot:
         owners = [each.owner for each in buffers if isinstance(each.owner, TracksWrites)]
         self._unwritten = [(owner, owner.unwritten) for owner in owners]
         self._kept: list[tuple[_Region, Any]] = []
-        for region in sorted(regions):
-            if region.nbytes:
-                self._kept.append((region, self._copy(region)))
+        try:
+            for region in sorted(regions):
+                if region.nbytes:
+                    self._keep(region)
+        except BaseException:
+            self.__exit__()
+            raise
 
-    def _copy(self, region: _Region) -> Any:
-        if not region.on_device:
-            return np.ctypeslib.as_array(_bytes(region)).copy()  # `string_at` ends at 2 GiB
+    def _keep(self, region: _Region) -> None:
+        if region.on_device:
+            assert self._gpu is not None
+            copy = self._gpu.allocate(region.nbytes)
+            self._kept.append((region, copy))
+            self._move(copy, region.address, region.nbytes)
+        else:
+            self._kept.append((region, np.ctypeslib.as_array(_bytes(region)).copy()))  # `string_at` ends at 2 GiB
+
+    def _move(self, to: int, source: int, nbytes: int) -> None:
         assert self._gpu is not None
-        copy = self._gpu.allocate(region.nbytes)
-        self._gpu.call("cuMemcpyDtoDAsync", copy, region.address, region.nbytes, self._stream)
-        return copy
+        with self._gpu.current():
+            self._gpu.call("cuMemcpyDtoDAsync", to, source, nbytes, self._stream)
 
     def restore(self) -> None:
         """Make the memory what it was; on a GPU behind what was submitted to the stream."""
         for region, copy in self._kept:
             if region.on_device:
-                assert self._gpu is not None
-                self._gpu.call("cuMemcpyDtoDAsync", region.address, copy, region.nbytes, self._stream)
+                self._move(region.address, copy, region.nbytes)
             else:
                 np.ctypeslib.as_array(_bytes(region))[:] = copy
         for owner, unwritten in self._unwritten:

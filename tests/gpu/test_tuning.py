@@ -127,6 +127,17 @@ def test_the_stream_of_the_launch(clock: GpuClock, cu: Standin, rng: np.random.G
     np.testing.assert_array_equal(b.numpy(), np.float32(2) * x + y)
 
 
+def test_the_gpu_of_the_stream_around(clock: GpuClock, cu: Standin, rng: np.random.Generator) -> None:
+    cu.count = 2
+    k = autotune(BLOCKS, seconds=1e-4)(make_saxpy())
+    x, y = arrays(rng, 64)
+    wanted = np.float32(2) * x + y
+    with ptxdsl.Stream(device=1) as stream, pytest.warns(PerformanceWarning):
+        k[grid(64)](64, 2.0, x, y)
+    np.testing.assert_array_equal(y, wanted)
+    assert {launch.stream for launch in cu.launches} == {stream.handle}
+
+
 def test_in_a_capture(clock: GpuClock, cu: Standin, rng: np.random.Generator) -> None:
     k = autotune(BLOCKS, seconds=1e-4)(make_saxpy())
     a, b = map(ptxdsl.to_device, arrays(rng, 64))
