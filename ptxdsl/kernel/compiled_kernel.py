@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +17,7 @@ from ..ir.signature import KernelParameter
 from ..language.block_needs import BlockNeed, BoxNeed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
+from .backends import device_memory
 from .nvtx_ranges import NvtxRun
 from .run import EmulatorRun, Run
 
@@ -39,6 +40,8 @@ class ModuleCache:
     """Held while one is assembled and loaded."""
     program: Program | None = None
     """The emulator's."""
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    """What variables of the module hold at first, where that is not what the PTX says."""
 
 
 class CompiledKernel:
@@ -103,7 +106,17 @@ class CompiledKernel:
         run = self._runs.get(backend)
         if run is None:
             run = self._runs[backend] = self._load(backend)
+        if self.cache.initial:
+            self._fill(backend)
         return NvtxRun(run, self.entry) if config.current().nvtx else run
+
+    def _fill(self, backend: str) -> None:
+        from ..launch.device_array import DeviceArray
+
+        initial, self.cache.initial = self.cache.initial, {}
+        for name, values in initial.items():
+            address, memory = self.variable(backend, name), device_memory(backend)
+            DeviceArray.over(address, values.shape, values.dtype, memory, self.cache).copy_from(values)
 
     def _load(self, backend: str) -> Run:
         if backend == "emulator":
@@ -136,6 +149,8 @@ class CompiledKernel:
 
     def variable(self, backend: str, name: str) -> int:
         """The address of a variable of the module where the kernel runs."""
+        if self.cache.initial:
+            self._fill(backend)
         if backend == "emulator":
             return self.program.variable(name)
         from ..gpu.function import variable

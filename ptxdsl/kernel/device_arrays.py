@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from ..errors import LaunchError, caller
 from ..launch.device_array import DeviceArray
 from ..types import ScalarType, dtype_of
-from .backends import device_memory
+from .backends import choose, device_memory
 
 __all__ = ["DeviceArray", "empty", "to_device", "zeros"]
 
@@ -55,3 +57,24 @@ def to_device(values: Any, *, backend: str | None = None) -> DeviceArray:
     array = empty(source.shape, source.dtype, backend=backend)
     array.copy_from(source)
     return array
+
+
+def _reduced(array: DeviceArray) -> tuple[Callable[..., DeviceArray], tuple[Any, ...]]:
+    """A device array is pickled by its values: an address means nothing elsewhere.
+
+    One that lies where launches run comes to lie where launches run in the process that it is unpickled in, another one
+    on the same backend.
+    """
+    values = array.numpy() if array.backend == "gpu" else array._host
+    usual = array.backend == choose(None)
+    return _restored, (values, None if usual else array.backend, array.unwritten is True)
+
+
+def _restored(values: np.ndarray[Any, Any], backend: str | None, unwritten: bool) -> DeviceArray:
+    array = to_device(values, backend=backend)
+    if unwritten and array.device is None:
+        array.unwritten = True
+    return array
+
+
+copyreg.pickle(DeviceArray, _reduced)

@@ -17,7 +17,7 @@ from ..ir import Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
 from ..language.builder import thread
-from ..launch import FastPath, LaunchConfig
+from ..launch import DEFAULT_STREAMS, FastPath, LaunchConfig
 from .backends import check, choose
 from .compiled_kernel import CompiledKernel
 
@@ -192,6 +192,23 @@ class Launch:
         """The geometry and the options."""
         return self.prepared.config
 
+    def __copy__(self) -> Launch:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Launch:
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        stream = self.config.stream
+        if stream is not None and stream not in DEFAULT_STREAMS:
+            from pickle import PicklingError
+
+            raise PicklingError(str(LaunchError(
+                f"a launch of kernel `{self.kernel.entry}` on stream {stream:#x} cannot be pickled: a stream is of one "
+                "process", loc=caller(), hint="pickle the kernel, and choose the stream where it is launched",
+            )))
+        return _prepared_again, (self.kernel, self.config, self.prepared.backend)
+
     def __call__(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
         key: tuple[object, ...] = (*map(type, args),)
@@ -279,3 +296,7 @@ class Launch:
             if len(self.prepared.fast_paths) >= 16:
                 self.prepared.fast_paths.clear()
             self.prepared.fast_paths[key] = (self.kernel.generation, unchanged, fast_path)
+
+
+def _prepared_again(kernel: Dispatcher, geometry: LaunchConfig, backend: str | None) -> Launch:
+    return Launch(kernel, Prepared(geometry, backend, geometry.stream))

@@ -28,6 +28,7 @@ from ..language import reference_counts
 from ..language.introspection.changed_names import changed_name
 from ..language.introspection.contents import contents
 from ..language.introspection.dependencies import Dependencies
+from ..language.pickling import PickledAsFunction
 from ..language.tracing import check_source, complete, traced
 from . import directives as performance_directives
 from .compiled_kernel import CompiledKernel
@@ -44,7 +45,7 @@ _IN_VAIN = 8
 """After so many traces of which each served one launch the user is told."""
 
 
-class Kernel(Dispatcher):
+class Kernel(PickledAsFunction, Dispatcher):
     """A kernel written in Python.
 
     Made by :func:`ptx_kernel`; launched by ``k[grid, block](arguments, constants by keyword)``, with a stream,
@@ -60,6 +61,8 @@ class Kernel(Dispatcher):
     >>> x.tolist()
     [7, 7, 7]
     """
+
+    _kind = "kernel"
 
     def __init__(
         self, function: Callable[..., Any], *, names: Mapping[str, Any] | None = None, name: str | None = None,
@@ -80,6 +83,18 @@ class Kernel(Dispatcher):
         self._latest: dict[Any, tuple[Dependencies, CompiledKernel]] = {}
         self._known: dict[Any, CompiledKernel] = {}
         """What was traced, by constants and target and by all that the trace depends on; the oldest first."""
+
+    def _source(self) -> tuple[FunctionType, Mapping[str, Any]]:
+        assert isinstance(self.function, FunctionType)
+        return self.function, {parameter.name: parameter.annotation for parameter in self.parameters}
+
+    def _options(self) -> dict[str, Any]:
+        return {"name": self.entry, "arch": self.arch, "lineinfo": self.lineinfo, "directives": self.directives}
+
+    def _restore(self, function: FunctionType, options: dict[str, Any]) -> None:
+        directives = options.pop("directives")
+        Kernel.__init__(self, function, **options)
+        self.directives = directives
 
     def _check_constants(self) -> None:
         for name in self.signature.constants:

@@ -21,21 +21,68 @@ from .compiled_kernel import CompiledKernel, ModuleCache
 from .dispatcher import Dispatcher
 
 if TYPE_CHECKING:
-    from ..launch.device_array import DeviceArray
+    from .device_arrays import DeviceArray
 
 __all__ = ["PtxEntry", "PtxModule", "Variables", "load"]
+
+
+class _Source:
+    """The text of a module, what it says, where it is loaded and what its references are bound to.
+
+    A module and its entries share one, also when they are pickled together. What they are unpickled to is loaded on its
+    own, and its variables and references begin as they were here.
+    """
+
+    def __init__(self, text: str, filename: str) -> None:
+        self.text, self.filename = text, filename
+        with paused():
+            from ..text.parser import parse
+            from ..verify import verify
+
+            self.module = parse(text, filename)
+            verify(self.module, foreign=True)
+        self.cache = ModuleCache()
+        self.references: dict[str, Any] = {}
+
+    def entry(self, name: str) -> PtxEntry:
+        return PtxEntry(self, self.module.function(name))
+
+    def entries(self) -> dict[str, PtxEntry]:
+        names = [f.name for f in self.module.functions if f.kind == "entry" and f.body is not None]
+        return {name: self.entry(name) for name in names}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Source, (self.text, self.filename), (self.references, self._values())
+
+    def __setstate__(self, state: tuple[dict[str, Any], Mapping[str, Any]]) -> None:
+        references, self.cache.initial = state
+        self.references.update(references)
+
+    def _values(self) -> Mapping[str, Any]:
+        """The values of the variables where launches run now, if they can have changed there."""
+        backend = choose(None)
+        loaded = self.cache.program is not None if backend == "emulator" else self.cache.modules
+        variables = Variables(PtxModule(self)) if loaded else {}
+        return {name: variables[name].numpy() for name in variables} or self.cache.initial
 
 
 class PtxEntry(Dispatcher):
     """A kernel in a module of PTX text."""
 
-    def __init__(self, module: ir.Module, text: str, function: ir.Function, cache: ModuleCache) -> None:
+    def __init__(self, source: _Source, function: ir.Function) -> None:
         super().__init__(function.name)
+        self._source = source
         self.parameters = tuple(
             KernelParameter(p.name, TensorMapType() if p.nbytes == 128 and p.shape else p.type, (p,))
             for p in function.parameters
         )
-        self._only = CompiledKernel(function.name, self.parameters, module, self.warned, text=text, cache=cache)
+        self._only = CompiledKernel(
+            function.name, self.parameters, source.module, self.warned, text=source.text, cache=source.cache
+        )
+        self._only.references = source.references
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Source.entry, (self._source, self.entry)
 
     def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:  # noqa: ARG002
         if constants:
@@ -75,21 +122,14 @@ class PtxModule(_ByName[PtxEntry]):
     A name of C++ may be given as it was before the compiler mangled it, if only one entry has it.
     """
 
-    def __init__(self, text: str, filename: str) -> None:
-        self.text, self.filename = text, filename
-        with paused():
-            from ..text.parser import parse
-            from ..verify import verify
-
-            self.module = parse(text, filename)
-            verify(self.module, foreign=True)
-        entries = [f for f in self.module.functions if f.kind == "entry" and f.body is not None]
-        cache = ModuleCache()
-        super().__init__({function.name: PtxEntry(self.module, text, function, cache) for function in entries})
+    def __init__(self, source: _Source) -> None:
+        super().__init__(source.entries())
+        self._source = source
+        self.text, self.filename, self.module = source.text, source.filename, source.module
         self._declared = {v.name: str(v.type) for v in self.module.variables if v.type.kind == "o"}
-        self._references: dict[str, Any] = {}
-        for entry in self._known.values():
-            entry.compiled({}).references = self._references
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return PtxModule, (self._source,)
 
     @property
     def variables(self) -> Variables:
@@ -118,7 +158,7 @@ class PtxModule(_ByName[PtxEntry]):
                 f"`{name}` is a .{self._declared[name]}, which takes a {made}, not a {type(value).__name__}",
                 loc=caller(), hint=f"`m[\"{name}\"] = {made}({'' if wanted == 'sampler' else 'array'})`",
             )
-        self._references[name] = value
+        self._source.references[name] = value
 
     def __repr__(self) -> str:
         return f"<PTX module {self.filename}: {', '.join(self._known)}>"
@@ -137,7 +177,7 @@ class Variables(_ByName["DeviceArray"]):
         super().__init__({v.name: v for v in declared})
 
     def __getitem__(self, name: str) -> DeviceArray:
-        from ..launch.device_array import DeviceArray
+        from .device_arrays import DeviceArray
 
         variable = self._known[_unique_match(name, self._known, self._owner.filename, "variable")]
         backend = choose(None)
@@ -239,10 +279,10 @@ def load(source: str | bytes | Path) -> PtxModule:
     if isinstance(source, bytes):
         source = source.decode("utf-8", "replace")
     if isinstance(source, str) and ("\n" in source or ".version" in source):
-        return PtxModule(source.rstrip("\0"), "<ptx>")
+        return PtxModule(_Source(source.rstrip("\0"), "<ptx>"))
     if not isinstance(source, (str, Path)):
         raise LaunchError(f"load takes PTX text or the path of a file, not {source!r}", loc=caller())
     try:
-        return PtxModule(Path(source).read_text("utf-8").rstrip("\0"), str(source))
+        return PtxModule(_Source(Path(source).read_text("utf-8").rstrip("\0"), str(source)))
     except (OSError, UnicodeDecodeError) as error:
         raise LaunchError(f"{str(source)!r} is neither PTX text nor a file of it: {error}", loc=caller()) from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import LaunchError, caller
 from ..launch import TracksWrites
-from ..launch.arrays import View, describe, view
+from ..launch.arrays import View, describe, owner_of, view
 from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
 from .backends import choose
 
@@ -40,6 +40,8 @@ class _Image:
     """What textures and surfaces share: arrays of a format, one a mipmap level, and their geometry."""
 
     image_kind: str
+    made_with: dict[str, Any]
+    """How it was asked for, beside the arrays."""
     read = "element"
     srgb = False
     sampling = Sampling()
@@ -60,6 +62,11 @@ class _Image:
             self._check_steps(array)
         self.layers = first.shape[0] if "l" in self.axes else 1
         self.samples = first.shape[self.axes.index("s")] if "s" in self.axes else 1
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """By its arrays, which are pickled as they are, and may be others' too; a handle means nothing elsewhere."""
+        arrays = [owner_of(array) for array in self.arrays]
+        return _made_again, (type(self), arrays if len(arrays) > 1 else arrays[0], self.made_with)
 
     def _view(self, array: object) -> View:
         seen = view(array)
@@ -218,6 +225,11 @@ class _Image:
         return image.handle
 
 
+def _made_again(kind: type, *arrays_and_options: Any) -> Any:
+    *arrays, options = arrays_and_options
+    return kind(*arrays, **options)
+
+
 def _sampling(
     address: str | Sequence[str], filter_mode: str, normalized: bool | None, border: Sequence[float],
     mipmap: tuple[str, float, tuple[float, float]], *, real: bool = True,
@@ -258,8 +270,12 @@ class Sampler:
         force_unnormalized: bool = False, border: Sequence[float] = (0.0, 0.0, 0.0, 0.0), mipmap_filter: str = "point",
         mipmap_bias: float = 0.0, mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
     ) -> None:
+        self.made_with = {name: value for name, value in locals().items() if name != "self"}
         sampling = _sampling(address, filter, None, border, (mipmap_filter, mipmap_bias, mipmap_clamp))
         self.sampling = sampling._replace(force_unnormalized=bool(force_unnormalized))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made_again, (Sampler, self.made_with)
 
     @cached_property
     def emulated(self) -> int:
@@ -324,6 +340,7 @@ class Texture(_Image):
         read: str = "element", normalized: bool = False, border: Sequence[float] = (0, 0, 0, 0), srgb: bool = False,
         mipmap_filter: str = "point", mipmap_bias: float = 0.0, mipmap_clamp: tuple[float, float] = (0.0, 1000.0),
     ) -> None:
+        self.made_with = {name: value for name, value in locals().items() if name not in ("self", "array", "__class__")}
         levels = list(array) if isinstance(array, (list, tuple)) and array and hasattr(array[0], "shape") else [array]
         super().__init__(levels, geometry, tuple(_GEOMETRIES))
         self.read, self.srgb = read, bool(srgb)
@@ -400,6 +417,7 @@ class Surface(_Image):
     image_kind = "surface"
 
     def __init__(self, array: Any, geometry: str | None = None) -> None:
+        self.made_with = {"geometry": geometry}
         super().__init__([array], geometry, _SURFACES)
         if self.arrays[0].readonly:
             raise _wrong(f"a surface can be written, and {describe(array)} is read-only", "`array = array.copy()`")

@@ -26,6 +26,7 @@ from .introspection.bytecode import flow_of, is_empty
 from .introspection.call_sites import location_of, user_frame
 from .introspection.contents import contents
 from .memory.pointers import Pointer
+from .pickling import PickledAsFunction
 from .rules import structure
 from .rules.aliasing import check_alias
 from .tracing import argument, check_source, complete, finish
@@ -86,8 +87,10 @@ def ptx_func(
     return made if function is None else made(function)
 
 
-class Subroutine:
+class Subroutine(PickledAsFunction):
     """A function made by `ptx_func`; call it inside a kernel."""
+
+    _kind = "function"
 
     __name__: str
 
@@ -99,33 +102,43 @@ class Subroutine:
         self._function = function
         self._linkage = linkage
         self._directives: list[ir.Directive] = [("noreturn", ())] if noreturn else []
-        self._loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        self.loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
             if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):
                 raise TraceError(
                     f"parameter `{parameter.name}` of function `{self.__name__}` is {parameter.annotation}",
-                    loc=self._loc,
+                    loc=self.loc,
                     hint="a function takes scalars and `Ptr[T]`; pass the pointer, shape and strides one by one",
                 )
         self._result = self._annotated_result(names)
         self._check_linkage(noreturn)
 
+    def _source(self) -> tuple[FunctionType, Mapping[str, Any]]:
+        annotations = {parameter.name: parameter.annotation for parameter in self._signature.parameters}
+        return self._function, {**annotations, "return": self._result}
+
+    def _options(self) -> dict[str, Any]:
+        return {"linkage": self._linkage, "noreturn": bool(self._directives)}
+
+    def _restore(self, function: FunctionType, options: dict[str, Any]) -> None:
+        Subroutine.__init__(self, function, {}, **options)
+
     def _check_linkage(self, noreturn: bool) -> None:
         name, named = self.__name__, list(self._signature.constants)
         if noreturn and self._result is not None:
             raise TraceError(
-                f"function `{name}` never returns, and is annotated `-> {self._result}`", loc=self._loc,
+                f"function `{name}` never returns, and is annotated `-> {self._result}`", loc=self.loc,
                 hint="leave out the result, or `noreturn`",
             )
         if self._linkage and named:
             raise TraceError(
                 f"function `{name}` has one name for other modules, and `{named[0]}` is a compile-time constant, with "
-                "which there may be several of it", loc=self._loc, hint="make it a parameter, or leave out `linkage`",
+                "which there may be several of it", loc=self.loc, hint="make it a parameter, or leave out `linkage`",
             )
         if self._linkage == "extern" and not is_empty(self._function.__code__):
             raise TraceError(
-                f"function `{name}` is another module's, and has a body here", loc=self._loc,
+                f"function `{name}` is another module's, and has a body here", loc=self.loc,
                 hint='write `...` for it, or `linkage="visible"`',
             )
 
@@ -167,7 +180,7 @@ class Subroutine:
             return annotation
         raise TraceError(
             f"function `{self.__name__}` returns {annotation!r}, and a function returns one scalar or nothing",
-            loc=self._loc, hint="write `-> f32`; further results go through a `Ptr[T]` parameter",
+            loc=self.loc, hint="write `-> f32`; further results go through a `Ptr[T]` parameter",
         )
 
     def _passed(self, trace: Trace, parameter: KernelParameter, value: Any) -> ir.Operand:
@@ -220,7 +233,7 @@ class Subroutine:
         return head.name
 
     def _trace(self, caller: Trace, head: ir.Function, constants: dict[str, Any]) -> None:
-        inner = Trace(head.name, self._loc, caller.arch, self._function.__code__)
+        inner = Trace(head.name, self.loc, caller.arch, self._function.__code__)
         inner.before_write = check_alias
         inner.adopt(caller)
         inner.called = True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .geometry import (
-    IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites,
-    buffers_of, clustered, stream_handle,
+    DEFAULT_STREAMS, IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar,
+    TracksWrites, buffers_of, clustered, stream_handle,
 )
 
 __all__ = [
-    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
-    "TracksWrites", "buffers_of", "clustered", "stream_handle",
+    "DEFAULT_STREAMS", "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument",
+    "LaunchConfig", "Scalar", "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]

@@ -19,8 +19,8 @@ import numpy as np
 from .torch_tensors import is_torch
 
 __all__ = [
-    "Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "plain_address",
-    "view",
+    "Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "owner_of",
+    "plain_address", "view",
 ]
 
 _BYTE, _addressof = ctypes.c_char, ctypes.addressof
@@ -42,6 +42,11 @@ class View(NamedTuple):
     device: int | None
     owner: object
     stream: int | None = None
+
+
+def owner_of(seen: View) -> Any:
+    """The array that was seen."""
+    return seen.owner[0] if isinstance(seen.owner, tuple) else seen.owner
 
 
 def plain_address(array: np.ndarray[Any, Any]) -> int:

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
     from .arrays import View
 
 __all__ = [
-    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
-    "TracksWrites", "buffers_of", "clustered", "stream_handle",
+    "DEFAULT_STREAMS", "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument",
+    "LaunchConfig", "Scalar", "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]
 
 LIMITS = Limits(
     shared=max(limits(target).shared for target in TARGETS), cluster=max(limits(target).cluster for target in TARGETS)
 )
 """The largest of any GPU; the backend checks those of its own GPU."""
+
+
+DEFAULT_STREAMS = (0, 1, 2)
+"""The handles that mean a default stream in every process: the legacy one by 0 and 1, that of the thread by 2."""
 
 
 class Scalar(NamedTuple):

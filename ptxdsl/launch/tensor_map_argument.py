@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..ir.signature import TensorMap
 from .arrays import View
 
@@ -19,6 +21,8 @@ class TensorMapArgument(TensorMap):
         """The extents of a box, the innermost first, the bits of an element in shared memory, the swizzle's name."""
         self.nbytes = nbytes
         """What lies between the first byte of the tensor and its last one."""
+        self.options: dict[str, Any] = {}
+        """How it was asked for, beside the array."""
 
     def __bytes__(self) -> bytes:
         return self._data

@@ -5,8 +5,11 @@ No driver is asked, so a map is made without a GPU too. What the API refuses is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NoReturn
+import copyreg
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
 
 from ..errors import LaunchError, caller
 from ..isa.tensor_maps import (
@@ -14,7 +17,7 @@ from ..isa.tensor_maps import (
     field_values,
 )
 from ..types import ScalarType
-from .arrays import Unreadable, View, describe, view
+from .arrays import Unreadable, View, describe, owner_of, view
 from .tensor_map_argument import TensorMapArgument
 
 __all__ = ["TensorMapArgument", "tensor_map"]
@@ -63,7 +66,13 @@ def tensor_map(
     >>> tensor_map(np.zeros((128, 64), np.float16), (64, 64), swizzle=128)
     <tensor map of f16 (128, 64), boxes of (64, 64), swizzle 128B>
     """
-    return _Encoder(array, box, swizzle, element_strides, fill, interleave, l2_promotion, dtype, corners).made()
+    options: dict[str, Any] = {
+        "box": box, "swizzle": swizzle, "element_strides": element_strides, "fill": fill, "interleave": interleave,
+        "l2_promotion": l2_promotion, "dtype": dtype, "corners": corners,
+    }
+    made = _Encoder(array, **options).made()
+    made.options = options
+    return made
 
 
 class _Encoder:
@@ -270,3 +279,24 @@ class _Encoder:
         )
 
 
+def _reduced(made: TensorMapArgument) -> tuple[Callable[..., TensorMapArgument], tuple[Any, ...]]:
+    """A map is pickled by its array, which is pickled as it is, and may be others' too: its bytes have an address."""
+    seen, array = made.seen, owner_of(made.seen)
+    row = seen.shape[-1] * seen.itemsize
+    packed = not isinstance(array, np.ndarray) or array.flags.c_contiguous or array.flags.f_contiguous
+    if not packed and row % 16:
+        from pickle import PicklingError
+
+        raise PicklingError(str(LaunchError(
+            f"a tensor map cannot be pickled with its array, of which a row has {row} bytes: numpy packs the rows of a "
+            "part of an array, and a tensor map wants multiples of 16 bytes from one to the next", loc=caller(),
+            hint="make the map in the process that launches",
+        )))
+    return _made_again, (array, made.options)
+
+
+def _made_again(array: object, options: dict[str, Any]) -> TensorMapArgument:
+    return tensor_map(array, **options)
+
+
+copyreg.pickle(TensorMapArgument, _reduced)

@@ -52,8 +52,8 @@ EMULATOR = [
 ]
 ON_DEMAND = (
     "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",
-    "kernels", "kernel.ptx_module", "language.foreign_names", "language.introspection.memo_tables",
-    "language.rules.changed_lines", "language.rules.state_reads",
+    "kernels", "kernel.device_arrays", "kernel.ptx_module", "language.foreign_names",
+    "language.introspection.memo_tables", "language.rules.changed_lines", "language.rules.state_reads",
 )
 """What a function may import for itself, since importing the language does not need it: the backends, and what only
 the first launch, foreign PTX, numpy's arrays, or the few regions that change Python state and errors need.

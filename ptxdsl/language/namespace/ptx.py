@@ -7,6 +7,7 @@ what would be right. The parts of a name are kept: an instruction spelled a seco
 from __future__ import annotations
 
 import keyword
+from functools import reduce
 from typing import Any, NoReturn
 
 from ... import ir
@@ -50,6 +51,9 @@ class Instruction(InstructionName):
 
     def __repr__(self) -> str:
         return f"ptx.{self.mnemonic}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _named, (self.mnemonic,)
 
     def __getattr__(self, name: str) -> Instruction:
         if name.startswith("_"):
@@ -152,6 +156,11 @@ def _instruction(mnemonic: str) -> Instruction:
     return (_Call if mnemonic.partition(".")[0] == "call" else Instruction)(mnemonic)
 
 
+def _named(name: str) -> Any:
+    """What a pickle writes as its name."""
+    return reduce(getattr, name.split("."), ptx)
+
+
 class _Components(NoValue):
     """``ptx.tid``: a special register with components, of which each is read by its name."""
 
@@ -161,6 +170,9 @@ class _Components(NoValue):
 
     def __repr__(self) -> str:
         return f"ptx.{self._special.name[1:]}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _named, (self._special.name[1:],)
 
     def __getattr__(self, name: str) -> Value:
         read = self.__dict__["_reads"].get(name)
@@ -215,6 +227,9 @@ class Namespace(Name):
         self._reads: dict[str, _Read] = {}
 
     def __repr__(self) -> str:
+        return "ptx"
+
+    def __reduce__(self) -> str:
         return "ptx"
 
     def __getattr__(self, name: str) -> Any:
