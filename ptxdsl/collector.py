@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from . import locks
+
 __all__ = ["paused"]
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _pauses = 0
 """How many threads have paused it."""
 _usual = True
@@ -46,8 +47,7 @@ def paused() -> Iterator[None]:
 
 def _forked() -> None:
     """The child of a fork has none of the other threads."""
-    global _lock, _pauses  # noqa: PLW0603
-    _lock = threading.Lock()
+    global _pauses  # noqa: PLW0603
     if _pauses and _usual:
         gc.enable()
     _pauses = 0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, Union
 
+from .. import locks
 from ..collector import paused
 from ..config import observer
 from ..ir import Instruction, Module
@@ -45,7 +45,7 @@ class Program:
         """``module`` is what makes it where ``text`` is its PTX: a kernel that is on disk does not need it."""
         self._read, self._text = module, text
         self._placed: ModuleMemory | None = None
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
         self._spaces: dict[tuple[str, Shape3 | None, int], AddressSpaces] = {}
         self._codes: dict[tuple[str, Shape3, bool, Tools, Shape3 | None, int], Code] = {}
         self._wraps: dict[tuple[str, Shape3, Tools, Shape3 | None, int], set[int]] = {}
@@ -238,7 +238,7 @@ def _alike(one: Module, other: Module) -> bool:
 
 _programs: dict[str | int, Program] = {}
 _PROGRAMS = 64
-_loading = threading.RLock()
+_loading = locks.rlock()
 """Two programs of one text would each have variables of their own."""
 
 

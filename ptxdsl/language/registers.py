@@ -6,13 +6,12 @@ A kernel of ten thousand instructions takes as many registers, and each trace ta
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, count, islice, repeat
 from typing import Any
 
-from .. import ir
+from .. import ir, locks
 from ..types import TYPES, ScalarType
 
 __all__ = ["RegisterSupply", "stem_of"]
@@ -28,7 +27,7 @@ _pools: dict[str, list[ir.Register]] = {prefix: [] for prefix in _FAMILIES}
 """The registers that were numbered so far in any trace, to be used again: ``%f0``, ``%f1``, ..."""
 
 
-_growing = threading.Lock()
+_growing = locks.lock()
 _new: Any = tuple.__new__
 """Makes a named tuple in half of the time that its class takes."""
 _CHUNK = 64

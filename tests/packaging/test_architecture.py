@@ -16,7 +16,8 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
-    ["errors", "collector", "text_table"],
+    ["errors", "locks"],
+    ["collector", "text_table"],
     ["config", "types"],
     ["isa"],
     ["ir"],

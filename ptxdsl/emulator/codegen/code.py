@@ -6,11 +6,12 @@ little of it; what it was made of is found out for a fault, a tool or the second
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ... import locks
 
 if TYPE_CHECKING:
     from ...analysis.control_flow import ControlFlowGraph
@@ -106,7 +107,7 @@ class Code:
     """Those of them that were known when it was lowered: there each lane has a number of its own."""
 
     def __post_init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
 
     @property
     def description(self) -> Description:

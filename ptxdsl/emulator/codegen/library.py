@@ -10,12 +10,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from ... import locks
 from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
@@ -53,7 +55,7 @@ class Library:
     def __init__(self, emit: Emitter, storage: Storage | None) -> None:
         self._emit = emit
         self.storage = storage
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
         self._changed = threading.Condition(self._lock)
         self._compiling: set[str] = set()
         """Handlers that some thread compiles."""
@@ -61,6 +63,10 @@ class Library:
         self._linked: list[Any] = []
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
+
+    def forget_compiling(self) -> None:
+        """What other threads were to compile, this one has to."""
+        self._compiling.clear()
 
     def load_beside(self) -> None:
         """Make LLVM ready in another thread: for who needs it soon, and has other work until then."""
@@ -278,3 +284,13 @@ def library() -> Library:
     if storage is None or storage.empty:  # so there is a kernel to compile, after much that is done without LLVM
         made.load_beside()
     return made
+
+
+def _forked() -> None:
+    """The child of a fork has none of the threads that were compiling."""
+    for made in library.made:
+        made.forget_compiling()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -12,7 +12,9 @@ of LLVM that take time are made ``with at_work:``, and there are two ends:
   protection on others. It begins with the first compilation; linking what is on disk takes a millisecond.
 
 ``os.fork()`` ends the threads in the child: Python frees there what they held, and LLVM crashes where it is half built.
-So a fork waits until no thread is in LLVM.
+So a fork waits until no thread is in LLVM. Modules that are half imported stay so in the child, and whoever imports
+them waits for ever: a thread that imports, and works beside the launches, does that in steps (``with at_work.step``),
+and a fork waits for the end of one.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ... import locks
+
 __all__ = ["AtWork", "at_work", "exit_handler"]
+
+LONGEST_STEP = 60.0
+"""Seconds for which a fork waits for a thread beside the launches."""
 
 
 class AtWork:
@@ -37,9 +44,12 @@ class AtWork:
         self._mine = threading.local()
         """``times``: how many times this thread has entered it."""
         self._closer: int | None = None
-        self._asked, self._protecting = False, threading.RLock()
+        self._asked, self._protecting = False, locks.rlock()
         self.protected = False
         """Whether the handler of C's ``exit()`` is in place."""
+        self.step = locks.lock()
+        """Held by a thread beside the launches where no fork may come in between."""
+        self._stepped = False
 
     def __enter__(self) -> None:
         with self._changed:
@@ -71,7 +81,11 @@ class AtWork:
                 self._changed.wait()
 
     def before_fork(self) -> None:
-        """Wait until no other thread is at work, and let none begin before :meth:`after_fork`."""
+        """Wait until no other thread is at work, and let none begin before :meth:`after_fork`.
+
+        A signal's handler may fork while its thread holds what the step waits for: so not for ever.
+        """
+        self._stepped = self.step.acquire(timeout=LONGEST_STEP)
         self._changed.acquire()
         while self._state[0] > getattr(self._mine, "times", 0):  # a signal's handler may fork in the midst of it
             self._changed.wait()
@@ -79,6 +93,8 @@ class AtWork:
     def after_fork(self) -> None:
         """In the parent: threads may begin again."""
         self._changed.release()
+        if self._stepped:
+            self.step.release()
 
     def forked(self) -> None:
         """In the child of a fork there is one thread."""

@@ -8,11 +8,14 @@ the longest is compiled first. LLVM's part runs without the lock.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
 
+from ... import locks
 from ..codegen.code import Code
+from ..codegen.shutdown import at_work
 
 __all__ = ["FAILED", "THREAD", "note_time", "seconds_before", "yielding"]
 
@@ -27,7 +30,7 @@ SWITCH_INTERVAL = 100e-6
 """For how long the thread keeps the interpreter's lock from another that asks for it; Python's usual 5 ms are several
 launches."""
 _waiting: list[Code] = []
-_lock = threading.Lock()
+_lock = locks.lock()
 _compiling = False
 
 
@@ -83,13 +86,15 @@ def _next() -> Code | None:
 
 def _compile_all() -> None:
     with yielding():
-        from . import compilation  # not loaded where nothing runs long
+        with at_work.step:
+            from . import compilation  # not loaded where nothing runs long
 
         while (code := _next()) is not None:
-            try:
-                compilation.tier_up(code)
-            except Exception as error:  # noqa: BLE001, PERF203 - the first tier goes on; the next launch says why
-                code.failure, code.refusal = error, f"{FAILED}: {error!r}"
+            with at_work.step:
+                try:
+                    compilation.tier_up(code)
+                except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch says why
+                    code.failure, code.refusal = error, f"{FAILED}: {error!r}"
 
 
 @contextlib.contextmanager
@@ -103,3 +108,16 @@ def yielding() -> Iterator[None]:
     finally:
         if sys.getswitchinterval() == mine:
             sys.setswitchinterval(usual)
+
+
+def _forked() -> None:
+    """The child of a fork has no thread that compiles: kernels that waited for one get another chance."""
+    global _compiling  # noqa: PLW0603
+    _compiling = False
+    for code in _waiting:
+        code.tiered_up = False
+    _waiting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -6,9 +6,10 @@ compiled code, or a lock, there must not be two.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from ... import locks
 
 __all__ = ["once"]
 
@@ -29,16 +30,17 @@ class once(Generic[_Made]):
 
     def __init__(self, make: Callable[[], _Made]) -> None:
         self.__doc__ = make.__doc__
-        self._make, self._lock = make, threading.RLock()
-        self._made: list[_Made] = []
+        self._make, self._lock = make, locks.rlock()
+        self.made: list[_Made] = []
+        """It, once it was made."""
 
     def __call__(self) -> _Made:
-        if not self._made:
+        if not self.made:
             with self._lock:
-                if not self._made:
-                    self._made.append(self._make())
-        return self._made[0]
+                if not self.made:
+                    self.made.append(self._make())
+        return self.made[0]
 
     def cache_clear(self) -> None:
         """Let it be made again."""
-        self._made = []
+        self.made = []

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ... import locks
 from ...errors import LaunchError, caller
 from ...launch.texture_description import ADDRESS_MODES, GEOMETRIES, TYPES, Levels, Sampling
 from .allocation import number_at
@@ -158,7 +158,7 @@ class Pool:
         self._free = list(range(HEADERS - 1, -1, -1))
         self._owners: dict[int, Any] = {}
         self._kept: dict[int, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     def take(self, owner: object) -> int:
         """The handle of an empty header, which is given back when its owner is no more."""

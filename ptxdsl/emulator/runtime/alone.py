@@ -9,8 +9,10 @@ for other processes too; what numpy does meanwhile in another thread is atomic f
 
 from __future__ import annotations
 
-import threading
+import os
 from typing import Protocol
+
+from ... import locks
 
 __all__ = ["ALONE", "enter", "leave"]
 
@@ -19,24 +21,24 @@ class _Launch(Protocol):
     locks: bool
 
 
-ALONE = threading.RLock()
+ALONE = locks.rlock()
 """Held while compiled code updates memory by plain instructions."""
-_mutex = threading.RLock()
+_mutex = locks.rlock()
 _launches: list[_Launch] = []
 """Those that run now."""
-_several = threading.Event()
-"""Set once two have run at a time."""
+_several = False
+"""Whether two have run at a time."""
 
 
 def enter(launch: _Launch) -> None:
     """Such a launch begins: ``locks`` says whether its atomics must lock."""
+    global _several  # noqa: PLW0603
     with _mutex:
         first = _launches[0] if _launches else None
         _launches.append(launch)
         if first is not None:
-            _several.set()
-            first.locks = True
-        launch.locks = _several.is_set()
+            _several = first.locks = True
+        launch.locks = _several
     if first is not None:
         with ALONE:  # it sees that when it goes on
             pass
@@ -47,3 +49,7 @@ def leave(launch: _Launch) -> None:
     with _mutex:
         if launch in _launches:
             _launches.remove(launch)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_launches.clear)  # those of other threads do not go on there

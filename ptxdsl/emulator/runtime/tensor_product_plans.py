@@ -8,11 +8,11 @@ head of the list that begins in the micro-op's record.
 from __future__ import annotations
 
 import ctypes
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import locks
 from ...errors import EmulationError
 from ...isa.fragments import chunk_of
 from ...isa.instruction_descriptors import InvalidDescriptor, Product, Variant, decode
@@ -31,7 +31,7 @@ __all__ = ["Tile", "follow_descriptor", "plan_fields", "tiles_of"]
 
 _NONE = 1 << 30
 """Lines that no tile has."""
-_lock = threading.Lock()
+_lock = locks.lock()
 _plans: dict[tuple[Key, int], _Made] = {}
 _nodes: list[Any] = []
 """Plans in lists of micro-ops, which stay for the process."""

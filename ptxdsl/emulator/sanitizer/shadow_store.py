@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 import numpy as np
 
+from ... import locks
 from ..codegen.library import library
 from ..instructions.instrumentation import (
     BarrierFollowing, MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
@@ -95,7 +95,7 @@ class Store:
     """
 
     def __init__(self, log: SyncLog | None = None) -> None:
-        self.lock = threading.RLock()
+        self.lock = locks.rlock()
         self.counter = np.ones(1, np.uint64)
         self.tickets = np.ones(1, np.uint64)
         """The last ticket of an asynchronous copy."""

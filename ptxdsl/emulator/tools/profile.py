@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import locks
 from ...ir import Address, Call, Instruction
 from ..instructions.instrumentation import CountBranch, CountExecution, CountMemory
 from ..codegen.code import Code
@@ -84,7 +85,7 @@ class _Counts(Tool[BlockState]):
     """The counts of one launch: each host thread has its own, until they are added to the kernel's."""
 
     compiled_turns = True  # the states of a cluster stay with the thread that has made them
-    _lock = threading.Lock()
+    _lock = locks.lock()
 
     def __init__(self, counts: np.ndarray[Any, Any]) -> None:
         self._counts = counts

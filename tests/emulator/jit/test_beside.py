@@ -143,7 +143,7 @@ def test_a_process_has_one(monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
         return made[-1]
 
     monkeypatch.setattr(what, "_make", slowly)
-    monkeypatch.setattr(what, "_made", [])
+    monkeypatch.setattr(what, "made", [])
     found: list[object] = []
     threads = [started(lambda: (both.wait(PATIENCE), found.append(what()))) for _ in range(2)]
     for thread in threads:

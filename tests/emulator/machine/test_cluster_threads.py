@@ -137,7 +137,7 @@ def test_an_interruption_ends_all(threads: list[int], monkeypatch: pytest.Monkey
 def test_atomics_lock_beside_another_host_thread(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, bool]] = []
     note = Clusters._note_locks
-    monkeypatch.setattr(alone, "_several", threading.Event())
+    monkeypatch.setattr(alone, "_several", False)
     monkeypatch.setattr(Clusters, "_note_locks", lambda self, locks: (
         seen.append((threading.get_ident(), locks)), note(self, locks)
     ))
