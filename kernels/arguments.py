@@ -18,8 +18,8 @@ import numpy as np
 from .. import LaunchError, Loc, ScalarType, bf16, dtype_of, empty, f16, f32, f64
 
 __all__ = [
-    "FLOATS", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating", "is_aligned",
-    "number", "size", "wrong",
+    "FLOATS", "aligned", "dtype_name", "empty_like", "expect", "expect_aligned", "expect_output", "floating",
+    "is_aligned", "number", "size", "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -130,6 +130,16 @@ def expect_output(out: Any, **inputs: Any) -> None:
 def is_aligned(bytes_: int, *arrays: Any) -> bool:
     """Whether all arrays begin at a multiple of so many bytes."""
     return not any((extent := _extent(array)) and extent[0] % bytes_ for array in arrays)
+
+
+def aligned(bytes_: int, **inputs: Any) -> list[Any]:
+    """The inputs (None among them), of numpy's a copy where they do not begin at a multiple of so many bytes."""
+    found = [
+        array.copy() if isinstance(array, np.ndarray) and not is_aligned(bytes_, array) else array
+        for array in inputs.values()
+    ]
+    expect_aligned(bytes_, **dict(zip(inputs, found)))
+    return found
 
 
 def expect_aligned(bytes_: int, **inputs: Any) -> None:

@@ -133,7 +133,7 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
         out = arguments.empty_like(x, (rows, n), dtype)
     arguments.expect("out", out, [rows, n], [arguments.dtype_name(x)])
     arguments.expect_output(out, **inputs)
-    arguments.expect_aligned(16, **inputs)
+    x, w_q4k, gamma = arguments.aligned(16, x=x, w_q4k=w_q4k, gamma=gamma)
     grid = -(-n // WARPS)
     for start, count, tokens in ((0, rows // TOKENS, TOKENS), (rows - rows % TOKENS, 1, rows % TOKENS)):
         if not tokens or not count:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from .. import config
+from .. import config, locks
 from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
@@ -36,7 +35,7 @@ class ModuleCache:
     assembled: dict[str, Assembled] = field(default_factory=dict)
     modules: dict[int, Any] = field(default_factory=dict)
     """The modules loaded, by the ordinal of the GPU."""
-    loading: AbstractContextManager[object] = field(default_factory=threading.RLock)
+    loading: AbstractContextManager[object] = field(default_factory=locks.rlock)
     """Held while one is assembled and loaded."""
     program: Program | None = None
     """The emulator's."""

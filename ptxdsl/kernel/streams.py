@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import config
 from ..errors import DriverError, LaunchError, caller
@@ -33,7 +33,19 @@ _DISABLE_TIMING = 2
 _NON_BLOCKING = 1
 
 
-class Stream:
+class _OfOneProcess:
+    """Something of CUDA's that means nothing in another process."""
+
+    def __reduce__(self) -> NoReturn:
+        from pickle import PicklingError
+
+        raise PicklingError(str(LaunchError(
+            f"{self!r} cannot be pickled or copied: it is of one process", loc=caller(),
+            hint="make one in the process that uses it",
+        )))
+
+
+class Stream(_OfOneProcess):
     """A queue of work on a GPU: what is on it is done in order, beside what is on other streams.
 
     ``device`` is the GPU's ordinal, ``priority`` a number that is less for what is more urgent (CUDA's range is 0 to
@@ -118,7 +130,7 @@ class Stream:
         return f"Stream(device={self.device}, handle={self.handle:#x}, backend={self.backend!r})"
 
 
-class Event:
+class Event(_OfOneProcess):
     """A mark between pieces of work on a stream; with ``timing`` it notes when it is reached.
 
     >>> start, end = Event(timing=True), Event(timing=True)
@@ -176,7 +188,7 @@ class Event:
             return float(self._gpu.call("cuEventElapsedTime", start._handle, self._handle))
 
 
-class Graph:
+class Graph(_OfOneProcess):
     """Launches that are made together, as often as one likes; made by :func:`graph`.
 
     It keeps the arrays that they were given; a replay works on what these hold then.

@@ -135,7 +135,7 @@ def _pointer(check: ParameterCheck, kind: ScalarType) -> Convert:
         seen = view(value)
         if seen is None:
             raise _no_array(check, value, accepted)
-        _check_elements(check, seen, value, accepted, size)
+        seen = _check_elements(check, seen, value, accepted, size)
         if not contiguous(seen.shape, seen.strides, seen.itemsize):
             rank, steps = len(seen.shape), seen.strides
             refused = rank < 2 or "[" in name or array_objection(seen.shape, steps, seen.itemsize, True, written)
@@ -178,15 +178,24 @@ def _no_array(check: ParameterCheck, value: object, accepted: Elements) -> Launc
     return check.error(value, f"{check.annotation} wants an array of {accepted}", hint)
 
 
-def _check_elements(check: ParameterCheck, seen: View, value: object, accepted: Elements, size: int) -> None:
+def _check_elements(check: ParameterCheck, seen: View, value: object, accepted: Elements, size: int) -> View:
+    """The array as the kernel gets it: a copy of one of numpy's that is not aligned, if it is only read.
+
+    Such are what other processes send: Dask's arrays lie wherever they came to lie in a message.
+    """
     if seen.dtype not in accepted.names:
         declared = str(check.annotation).replace(str(check.annotation.dtype), "{}", 1)
         hint = dtype_repair(check.name, seen, accepted.names[0], check.output, declared)
         raise check.error(value, f"{check.annotation} wants {accepted}", hint)
     check.check_writable(value, seen)
     if seen.address % size and math.prod(seen.shape):
+        if isinstance(value, np.ndarray) and not check.output:
+            copied = view(value.copy())
+            assert copied is not None
+            return copied
         hint, detail = check.copied(value, seen), f", at {seen.address:#x}"
         raise check.error(value, f"{check.annotation} wants it aligned to {size} bytes", hint, detail)
+    return seen
 
 
 def _array(check: ParameterCheck, array: ArrayType) -> Convert:
@@ -201,7 +210,7 @@ def _array(check: ParameterCheck, array: ArrayType) -> Convert:
         if seen is None:
             raise _no_array(check, value, accepted)
         shape = seen.shape
-        _check_elements(check, seen, value, accepted, size)
+        seen = _check_elements(check, seen, value, accepted, size)
         _check_shape(check, array, value, shape)
         steps = _steps(check, array, value, seen, strided)
         extent = sum((n - 1) * step for n, step in zip(shape, steps)) + 1 if math.prod(shape) else 0

@@ -233,7 +233,8 @@ def _integer(what: str, value: object, low: int, high: int, unit: str) -> int:
         raise LaunchError(f"{what} is an int, not {value!r}", loc=caller(), hint=hint) from None
     if not low <= number <= high:
         unit = f" {unit}" if unit else ""
-        raise LaunchError(f"{what} is {number}{unit}; it can be {low} to {high}{unit}", loc=caller())
+        hint = "an empty array needs no launch: `if x.size:`" if not number and what.startswith("grid") else None
+        raise LaunchError(f"{what} is {number}{unit}; it can be {low} to {high}{unit}", loc=caller(), hint=hint)
     return number
 
 

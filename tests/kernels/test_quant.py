@@ -118,11 +118,36 @@ def test_wrong_arguments(x: Array, w: Array, n: int, message: str) -> None:
     assert caught.value.message == message
 
 
-def test_misaligned_weights() -> None:
-    memory = np.zeros(144 + 32, np.uint8)
-    start = -memory.ctypes.data % 16 + 4
-    with pytest.raises(LaunchError, match=r"^`w_q4k` begins at address 0x\w+; wanted is a multiple of 16\n"):
-        quant.q4k_gemv(zeros(1, 256), memory[start : start + 144].reshape(1, 144), 1)
+@pytest.mark.parametrize("offset", [1, 4, 8])
+def test_arrays_that_are_not_aligned(offset: int, rng: np.random.Generator) -> None:
+    x, gamma = rng.standard_normal((1, 256), np.float32), rng.standard_normal(256, np.float32)
+    w = quant.quantize_q4k(rng.standard_normal((7, 256)))
+    moved = [unaligned(array, offset) for array in (x, gamma, w)]
+    assert [array.ctypes.data % 16 for array in moved] == [offset] * 3
+    np.testing.assert_array_equal(quant.rmsnorm_q4k_gemv(*moved, 7), quant.rmsnorm_q4k_gemv(x, gamma, w, 7))
+
+
+def unaligned(array: Array, offset: int) -> Array:
+    """A copy that begins so many bytes behind a multiple of 16."""
+    memory = np.zeros(array.nbytes + 32, np.uint8)
+    start = -memory.ctypes.data % 16 + offset
+    found = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    return found
+
+
+def test_misaligned_weights_elsewhere() -> None:
+    class Weights:
+        shape, dtype, itemsize = (1, 144), np.dtype(np.uint8), 1
+
+        def data_ptr(self) -> int:
+            return 0x1004
+
+        def element_size(self) -> int:
+            return 1
+
+    with pytest.raises(LaunchError, match=r"^`w_q4k` begins at address 0x1004; wanted is a multiple of 16\n"):
+        quant.q4k_gemv(zeros(1, 256), Weights(), 1)
 
 
 def test_eps_below_zero() -> None:

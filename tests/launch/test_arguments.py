@@ -208,3 +208,21 @@ def test_every_parameter_of_a_signature_is_bound_in_order() -> None:
     bind = binder(u32, Array[f32, 2], f32, Ptr[u8])
     names = [argument.name for argument in bind((1, M, 2.0, np.zeros(3, np.uint8)))]
     assert names == ["a", "b", "b_shape0", "b_shape1", "b_stride0", "c", "d"]
+
+
+@pytest.mark.parametrize("annotation", [Ptr[f32], Array[f32, 2], Ptr[Ptr[f32]]])
+def test_arrays_that_are_not_aligned_are_copied_where_they_are_only_read(
+    annotation: Any, rng: np.random.Generator
+) -> None:
+    memory = np.zeros(4 * 12 + 8, np.uint8)
+    start = -memory.ctypes.data % 4 + 1
+    array = memory[start : start + 48].view(np.float32).reshape(3, 4)
+    array[...] = rng.standard_normal((3, 4))
+    assert not array.flags.aligned
+    if annotation == Ptr[Ptr[f32]]:
+        assert "aligned to 4 bytes" in error_of(lambda: binder(annotation)([[array]])).message
+        return
+    buffer = binder(annotation)([array])[0]
+    assert isinstance(buffer, Buffer) and buffer.address % 4 == 0
+    np.testing.assert_array_equal(buffer.owner, array)
+    assert "aligned to 4 bytes" in error_of(lambda: binder(annotation, written=("a",))([array])).message

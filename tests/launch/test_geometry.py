@@ -31,12 +31,13 @@ def test_blocks(given: Any) -> None:
     assert config.threads == math.prod(config.block)
 
 
+EMPTY = "an empty array needs no launch: `if x.size:`"
 BAD_GEOMETRY: list[tuple[dict[str, Any], str, str | None]] = [
-    ({"grid": 0}, "grid.x is 0; it can be 1 to 2147483647", None),
+    ({"grid": 0}, "grid.x is 0; it can be 1 to 2147483647", EMPTY),
     ({"grid": -1}, "grid.x is -1; it can be 1 to 2147483647", None),
     ({"grid": 2**31}, "grid.x is 2147483648; it can be 1 to 2147483647", None),
     ({"grid": (1, 65536)}, "grid.y is 65536; it can be 1 to 65535", None),
-    ({"grid": (1, 1, 0)}, "grid.z is 0; it can be 1 to 65535", None),
+    ({"grid": (1, 1, 0)}, "grid.z is 0; it can be 1 to 65535", EMPTY),
     ({"grid": ()}, "grid is an int or a tuple of 1 to 3 ints, not ()", "write `grid=4` or `grid=(4, 2)`"),
     ({"grid": (1, 2, 3, 4)}, "grid is an int or a tuple of 1 to 3 ints, not (1, 2, 3, 4)",
      "write `grid=4` or `grid=(4, 2)`"),

@@ -271,7 +271,7 @@ BAD_LAUNCHES: list[tuple[Callable[[], object], str, str | None]] = [
     (lambda: saxpy[1, 2, 3, 4, 5],
      ("a launch takes [grid, block], [grid, block, stream] or [grid, block, stream, shared], "
       "not [1, 2, 3, 4, 5]"), "`saxpy[grid, block](n, a, x, y)`"),
-    (lambda: saxpy[0, 32], "grid.x is 0; it can be 1 to 2147483647", None),
+    (lambda: saxpy[0, 32], "grid.x is 0; it can be 1 to 2147483647", "an empty array needs no launch: `if x.size:`"),
     (lambda: saxpy[1, 2048], "block.x is 2048; it can be 1 to 1024", None),
     (lambda: saxpy.configure(1, 1, backend="cuda"), "backend is one of auto, gpu, emulator, not 'cuda'",
      '`backend="emulator"`'),

@@ -154,6 +154,17 @@ def test_a_launch_on_a_stream_is_of_one_process() -> None:
     assert str(caught.value).endswith("\n  hint: pickle the kernel, and choose the stream where it is launched")
 
 
+def test_streams_events_and_graphs_are_of_one_process() -> None:
+    stream = ptxdsl.Stream(backend="emulator")
+    for value in (stream, ptxdsl.Event(), ptxdsl.graph(backend="emulator")):
+        for make in COPIES:
+            first, last = error_text(lambda value=value, make=make: make(value))
+            assert first == f"{value!r} cannot be pickled or copied: it is of one process"
+            assert last == "  hint: make one in the process that uses it"
+    with pytest.raises(pickle.PicklingError, match=f"on stream {stream.handle:#x} cannot be pickled"):
+        pickle.dumps(pickled_kernels.saxpy[1, 64, stream])
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Foreign PTX
 
