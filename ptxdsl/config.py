@@ -156,7 +156,8 @@ class Config:
     emulator_threads: int | None = field(
         default=None, metadata={"read": _number(r"[1-9]\d{0,3}", "a number of threads from 1 to 9999")}
     )
-    """How many threads the emulator spreads blocks over; all cores that the process may use if unset. With 1, what
+    """How many threads the emulator spreads blocks over. If unset, all cores that the process may use, but no more than
+    OMP_NUM_THREADS, which Dask, Ray and joblib set in the processes that they start. With 1, what
     depends on the order of blocks, as sums of floats by ``atom.add`` do, is the same in every run."""
     lineinfo: bool = field(default=True, metadata={"read": _switch})
     """Whether the PTX carries the Python line of each instruction."""

@@ -32,7 +32,7 @@ LAYERS = [
     ["mbarrier", "mma"],
     ["pipeline", "tcgen05", "tma", "wgmma"],
     ["block"],
-    ["bench"],
+    ["bench", "dask"],
     ["tuning"],
     ["kernels"],
     ["pytest_plugin", "__main__"],

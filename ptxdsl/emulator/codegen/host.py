@@ -70,11 +70,16 @@ def this_host() -> Host:
 
 
 def cores() -> int:
-    """How many threads a launch may use."""
+    """How many threads a launch may use.
+
+    What runs a process on each core (Dask, Ray, joblib) says by OpenMP's variable what is left for one of them.
+    """
     chosen = current().emulator_threads
     if chosen is not None:
         return chosen
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    shared = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(there, int(shared)) if shared.isdecimal() and int(shared) else there
 
 
 def _version() -> str:

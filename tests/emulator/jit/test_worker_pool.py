@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import threading
@@ -16,6 +17,7 @@ from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl import emulator
 from ptxdsl.config import override
+from ptxdsl.emulator.codegen.host import cores
 from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.runtime import host_threads, worker_pool
 from ptxdsl.emulator.runtime import launch as launches
@@ -484,3 +486,18 @@ def test_a_second_tier_that_cannot_be_made_is_told_once(monkeypatch: pytest.Monk
         ("kernel `tepid` stays in the emulator's first tier, which is right but slower: "
          "making the second failed with ValueError('no such pass')"),
     ]
+
+
+@pytest.mark.parametrize(("variable", "setting", "found"), [
+    (None, None, 6), ("", None, 6), ("4", None, 4), ("9", None, 6), ("2,3", None, 2), ("0", None, 6), ("many", None, 6),
+    ("4", 5, 5), (None, 9, 9),
+])
+def test_threads_of_a_process_that_shares_the_cores(
+    variable: str | None, setting: int | None, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    with override(emulator_threads=setting):
+        assert cores() == found
