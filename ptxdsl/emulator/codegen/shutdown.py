@@ -38,7 +38,7 @@ class AtWork:
     """Entered by each thread that is in LLVM, by one as often as it likes."""
 
     def __init__(self) -> None:
-        self._state = (ctypes.c_int64 * 2)()
+        self._state = _lasting_numbers()
         """How many times it was entered, and whether C's ``exit()`` has begun."""
         self._changed = threading.Condition(threading.Lock())
         self._mine = threading.local()
@@ -118,6 +118,13 @@ class AtWork:
                     self._asked = False
                     raise
                 self.protected = True
+
+
+def _lasting_numbers() -> Any:
+    """Two zeros that are still there in C's ``exit()``: what Python has allocated it frees before, pages and all."""
+    allocate = ctypes.CDLL(None).calloc
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_size_t]
+    return (ctypes.c_int64 * 2).from_address(allocate(2, 8))
 
 
 def exit_handler(module: Any) -> None:

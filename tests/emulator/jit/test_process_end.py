@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, u32, use
-from ptxdsl.emulator.codegen.shutdown import AtWork
+from ptxdsl.emulator.codegen.shutdown import AtWork, at_work
 
 PROGRAM = """
 import ctypes, os, sys, threading, time
@@ -63,6 +63,12 @@ def test_process_ends_while_a_kernel_is_compiled() -> None:
     }
     ended = {way: (process.communicate(timeout=60)[1], process.returncode) for way, process in started.items()}
     assert ended == dict.fromkeys(ways, ("", 7))
+
+
+def test_what_the_handler_of_exit_reads_is_not_pythons() -> None:
+    """Which frees its memory before, and sometimes gives back the pages: then the process ended with a fault."""
+    assert not at_work._state._b_needsfree_ and at_work._state._b_base_ is None
+    assert AtWork()._state[:] == [0, 0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="C's on_exit")
