@@ -15,6 +15,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping
+from copy import copy
 from time import perf_counter
 from types import FunctionType
 from typing import Any, overload
@@ -26,7 +27,7 @@ from ..ir.signature import Signature
 from ..isa.targets import TARGETS
 from ..language import reference_counts
 from ..language.introspection.changed_names import changed_name
-from ..language.introspection.contents import contents
+from ..language.introspection.contents import code_key, contents
 from ..language.introspection.dependencies import Dependencies
 from ..language.pickling import PickledAsFunction
 from ..language.tracing import check_source, complete, traced
@@ -41,6 +42,8 @@ _KNOWN = 64
 """The traces that a kernel keeps."""
 _LATEST = 1024
 """Of how many combinations of constants it knows the latest one."""
+_CAME_ALONG = 64
+"""Of how many kernels that came from other processes the traces are kept."""
 _IN_VAIN = 8
 """After so many traces of which each served one launch the user is told."""
 
@@ -83,6 +86,8 @@ class Kernel(PickledAsFunction, Dispatcher):
         self._latest: dict[Any, tuple[Dependencies, CompiledKernel]] = {}
         self._known: dict[Any, CompiledKernel] = {}
         """What was traced, by constants and target and by all that the trace depends on; the oldest first."""
+        self._came_along = False
+        """Whether it came with its function from another process."""
 
     def _source(self) -> tuple[FunctionType, Mapping[str, Any]]:
         assert isinstance(self.function, FunctionType)
@@ -95,6 +100,7 @@ class Kernel(PickledAsFunction, Dispatcher):
         directives = options.pop("directives")
         Kernel.__init__(self, function, **options)
         self.directives = directives
+        self._known, self._came_along = _traced_before(self, function), True
 
     def _check_constants(self) -> None:
         for name in self.signature.constants:
@@ -119,7 +125,7 @@ class Kernel(PickledAsFunction, Dispatcher):
         call = f"{self.entry}[grid, block](..., {{}})"
         values = complete(self.signature, constants, f"kernel `{self.entry}`", LaunchError, caller, call)
         latest = found
-        found = self._find(key, values) if found is not None else None
+        found = self._find(key, values) if found is not None or self._came_along else None
         if found is None:
             found = self._new(key, values, target, lineinfo)
             self._note_change(latest, found[0])
@@ -150,15 +156,17 @@ class Kernel(PickledAsFunction, Dispatcher):
         """An earlier trace that depends on what is there now."""
         now = self._dependencies(constants)
         known = self._known.get((key, now.key))
-        return None if known is None else (now, known)
+        if known is None:
+            return None
+        return now, copy(known) if self._came_along else known  # each knows by itself what has changed since
 
     def _new(
         self, key: Any, constants: dict[str, Any], target: str, lineinfo: bool
     ) -> tuple[Dependencies, CompiledKernel]:
         compiled = self._trace(constants, target, lineinfo)
         # The same text keeps what is loaded of it, and with it the variables of the module.
-        same = (known for (found, _), known in self._known.items() if found == key and known.text == compiled.text)
-        compiled = next(same, compiled)
+        known = (made for (found, _), made in list(self._known.items()) if found == key)
+        compiled = next((made for made in known if made.text == compiled.text), compiled)
         now = self._dependencies(constants)
         while len(self._known) >= _KNOWN:
             self._known.pop(next(iter(self._known)), None)
@@ -242,6 +250,19 @@ def ptx_kernel(function: Any = None, /, **options: Any) -> Any:
     if function is not None:
         return Kernel(function, names=names, **options)
     return lambda decorated: Kernel(decorated, names=names, **options)
+
+
+_traces: dict[Hashable, dict[Any, CompiledKernel]] = {}
+"""Of kernels that came with their functions from other processes."""
+
+
+def _traced_before(kernel: Kernel, function: FunctionType) -> dict[Any, CompiledKernel]:
+    """What the same kernel has been traced to, where it came before: a task of Dask, for one, brings it each time."""
+    key = code_key(function.__code__), repr(kernel), repr((kernel.arch, kernel.lineinfo, kernel.directives))
+    found = _traces.setdefault(key, {})
+    if len(_traces) > _CAME_ALONG:
+        _traces.pop(next(iter(_traces)), None)
+    return found
 
 
 def _checked(function: Any) -> Any:

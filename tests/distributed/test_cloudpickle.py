@@ -13,7 +13,7 @@ import numpy as np
 import pickled_kernels
 import pytest
 
-from ptxdsl import Array, Kernel, Ptr, Texture, f32, ptx_kernel
+from ptxdsl import Array, Kernel, Ptr, Texture, f32, ptx, ptx_kernel
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="needs pip install 'ptxdsl[distributed]'")
 
@@ -153,3 +153,58 @@ def test_a_kernel_in_main_goes_to_another_process(as_file: bool, tmp_path: Path)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_a_kernel_that_comes_again_is_not_traced_again(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """A task of Dask or joblib brings its kernel each time; whatever it reads is compared."""
+    traces: list[Kernel] = []
+    trace = Kernel._trace
+    monkeypatch.setattr(Kernel, "_trace", lambda self, *given: (traces.append(self), trace(self, *given))[1])
+    factors = [2.0, 3.0]
+
+    def helper(value: Any) -> Any:
+        return value * factors[0]
+
+    @ptx_kernel(maxntid=32)
+    def scaled(x: Ptr[f32], *, times: int = 1) -> None:
+        value = x[ptx.tid.x]
+        for _ in range(times):
+            value = helper(value)
+        x[ptx.tid.x] = value
+
+    def launched(kernel: Kernel, expected: float, **constants: int) -> int:
+        x = rng.standard_normal(9, np.float32)
+        result = x.copy()
+        before = len(traces)
+        for _ in range(2):
+            kernel.configure(1, 9, backend="emulator")(result, **constants)
+        np.testing.assert_array_equal(result, x * np.float32(expected) * np.float32(expected))
+        return len(traces) - before
+
+    data = cloudpickle.dumps(scaled)
+    first = pickle.loads(data)
+    assert [launched(first, 2.0), launched(pickle.loads(data), 2.0), launched(pickle.loads(data), 2.0)] == [1, 0, 0]
+    assert [launched(pickle.loads(data), 4.0, times=2), launched(pickle.loads(data), 4.0, times=2)] == [1, 0]
+    factors[0] = 5.0
+    other = pickle.loads(cloudpickle.dumps(scaled))
+    assert [launched(other, 5.0), launched(pickle.loads(data), 2.0), launched(first, 2.0)] == [1, 0, 0]
+    cells = dict(zip(other.function.__code__.co_freevars, other.function.__closure__))
+    inner = dict(zip(*(lambda f: (f.__code__.co_freevars, f.__closure__))(cells["helper"].cell_contents)))
+    inner["factors"].cell_contents[0] = 7.0  # of the one that came alone
+    assert [launched(other, 7.0), launched(pickle.loads(data), 2.0), launched(first, 2.0)] == [1, 0, 0]
+    first.retrace()
+    assert launched(pickle.loads(data), 2.0) == 1
+
+
+def test_kernels_that_come_along_differ_in_their_options() -> None:
+    def made(**options: Any) -> Kernel:
+        @ptx_kernel(**options)
+        def kernel(x: Ptr[f32]) -> None:
+            x[0] = 1.0
+
+        return kernel
+
+    for options in ({}, {"name": "other"}, {"arch": "sm_90"}, {"lineinfo": False}, {"maxntid": 64}, {"maxntid": 32}):
+        assert copied(made(**options)).ptx() == made(**options).ptx()

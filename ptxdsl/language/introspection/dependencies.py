@@ -97,6 +97,16 @@ def _globals_of(function: FunctionType) -> _Globals:
     return found
 
 
+def _owner_of(names: dict[str, Any]) -> Hashable:
+    """Whose globals these are: a module's, or those that came along with functions from another process.
+
+    Of these there is another dictionary each time, and what is read of it counts alone.
+    """
+    name = str(names.get("__name__"))
+    module = sys.modules.get(name)
+    return Same(names) if type(module) is ModuleType and names_of_module(module) is names else name
+
+
 class _Search:
     """The search for what can be read, from one function on; ``known`` was found before."""
 
@@ -117,7 +127,7 @@ class _Search:
         code = function.__code__
         self._found.functions.append((function, *_get_code(function)))
         inner = [read for read in reads_of(code) if read.kind == CELL]
-        return code_key(code), Same(function.__globals__), *self._reads(function, inner)
+        return code_key(code), _owner_of(function.__globals__), *self._reads(function, inner)
 
     def globals(self, code: CodeType, names: dict[str, Any]) -> Hashable:
         """The key of what code reads through its globals."""
@@ -159,7 +169,7 @@ class _Search:
     def _function(self, function: FunctionType) -> Hashable:
         code = function.__code__
         self._found.functions.append((function, *_get_code(function)))
-        key: list[Hashable] = [code_key(code), Same(function.__globals__)]
+        key: list[Hashable] = [code_key(code), _owner_of(function.__globals__)]
         key += [self.whole(part) for part in (function.__defaults__, function.__kwdefaults__) if part]
         for name, held in list(function.__dict__.items()):
             self._place(function.__dict__, name, held)
