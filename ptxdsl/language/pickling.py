@@ -35,8 +35,6 @@ class PickledAsFunction:
     _kind: str
     """What messages call it."""
     loc: Loc
-    _stand_ins: tuple[str, FunctionType, FunctionType] | None = None
-    """The path for which they were made, the empty function and the one with the code."""
 
     @abstractmethod
     def _source(self) -> tuple[FunctionType, Mapping[str, Any]]:
@@ -72,33 +70,36 @@ class PickledAsFunction:
 
     @property
     def _anchor(self) -> FunctionType:
-        return self._shown()[1]
+        return self._shown(_path(self) or self.__qualname__)[0]
 
     @property
     def _carried(self) -> FunctionType:
-        return self._shown()[2]
+        return self._shown(_path(self) or self.__qualname__)[1]
 
-    def _shown(self) -> tuple[str, FunctionType, FunctionType]:
-        path = _path(self) or self.__qualname__
-        if self._stand_ins is None or self._stand_ins[0] != path:
-            function, annotations = self._source()
-            anchor = _like(function, f"{path}._anchor", FunctionType(_empty.__code__, {}))
-            carried = FunctionType(
-                function.__code__, function.__globals__, function.__name__, None, function.__closure__
-            )
-            carried.__kwdefaults__, carried.__annotations__ = function.__kwdefaults__, dict(annotations)
-            carried.__doc__ = function.__doc__
-            carried.__dict__.update(function.__dict__)
-            self._stand_ins = path, anchor, _like(function, f"{path}._carried", carried)
-        return self._stand_ins
+    def _shown(self, path: str) -> tuple[FunctionType, FunctionType]:
+        """The two functions, which are the same each time, also for threads that ask at once."""
+        shown: dict[str, tuple[FunctionType, FunctionType]] = vars(self).setdefault("_stand_ins", {})
+        found = shown.get(path)
+        if found is not None:
+            return found
+        function, annotations = self._source()
+        carried = FunctionType(function.__code__, function.__globals__, function.__name__, None, function.__closure__)
+        carried.__kwdefaults__, carried.__annotations__ = function.__kwdefaults__, dict(annotations)
+        carried.__doc__ = function.__doc__
+        carried.__dict__.update(function.__dict__)
+        anchor = FunctionType(_empty.__code__, {})
+        return shown.setdefault(path, (
+            _placed(anchor, function.__module__, f"{path}._anchor"),
+            _placed(carried, function.__module__, f"{path}._carried"),
+        ))
 
 
 def _empty() -> None:
     pass
 
 
-def _like(function: FunctionType, path: str, made: FunctionType) -> FunctionType:
-    made.__module__, made.__qualname__ = function.__module__, path
+def _placed(made: FunctionType, module: str, path: str) -> FunctionType:
+    made.__module__, made.__qualname__ = module, path
     return made
 
 

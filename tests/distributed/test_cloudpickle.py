@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +209,30 @@ def test_kernels_that_come_along_differ_in_their_options() -> None:
 
     for options in ({}, {"name": "other"}, {"arch": "sm_90"}, {"lineinfo": False}, {"maxntid": 64}, {"maxntid": 32}):
         assert copied(made(**options)).ptx() == made(**options).ptx()
+
+
+def test_threads_that_pickle_at_once() -> None:
+    errors: list[BaseException] = []
+
+    def work(kernel: Kernel, start: threading.Barrier) -> None:
+        start.wait()
+        try:
+            assert pickle.loads(pickle.dumps(kernel)) is kernel
+            cloudpickle.dumps(kernel)
+        except BaseException as error:  # noqa: BLE001 - the test tells
+            errors.append(error)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            vars(pickled_kernels.saxpy).pop("_stand_ins", None)
+            start = threading.Barrier(4)
+            threads = [threading.Thread(target=work, args=(pickled_kernels.saxpy, start)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(usual)
+    assert not errors
