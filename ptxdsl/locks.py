@@ -38,12 +38,10 @@ def rlock() -> Any:
 def _of_cached_properties() -> Iterator[Any]:
     """Up to Python 3.11 each ``cached_property`` has a lock, held while an object's is made: one for all objects."""
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "ptxdsl":
-            for kind in list(vars(module).values()):
-                if isinstance(kind, type):
-                    for value in vars(kind).values():
-                        if isinstance(value, functools.cached_property):
-                            yield value.lock  # type: ignore[attr-defined]
+        if name.startswith("ptxdsl.") and "cached_property" in vars(module):
+            for kind in [value for value in vars(module).values() if isinstance(value, type)]:
+                found = (value for value in vars(kind).values() if isinstance(value, functools.cached_property))
+                yield from (value.lock for value in found)  # type: ignore[attr-defined]
 
 
 def _free() -> None:
