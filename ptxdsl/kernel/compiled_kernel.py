@@ -112,10 +112,11 @@ class CompiledKernel:
     def _fill(self, backend: str) -> None:
         from ..launch.device_array import DeviceArray
 
-        initial, self.cache.initial = self.cache.initial, {}
-        for name, values in initial.items():
-            address, memory = self.variable(backend, name), device_memory(backend)
-            DeviceArray.over(address, values.shape, values.dtype, memory, self.cache).copy_from(values)
+        with self.cache.loading:
+            for name, values in self.cache.initial.items():
+                address, memory = self._address(backend, name), device_memory(backend)
+                DeviceArray.over(address, values.shape, values.dtype, memory, self.cache).copy_from(values)
+            self.cache.initial = {}
 
     def _load(self, backend: str) -> Run:
         if backend == "emulator":
@@ -150,6 +151,9 @@ class CompiledKernel:
         """The address of a variable of the module where the kernel runs."""
         if self.cache.initial:
             self._fill(backend)
+        return self._address(backend, name)
+
+    def _address(self, backend: str, name: str) -> int:
         if backend == "emulator":
             return self.program.variable(name)
         from ..gpu.function import variable

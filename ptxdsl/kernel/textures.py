@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ..errors import LaunchError, caller
@@ -66,7 +66,7 @@ class _Image:
     def __reduce__(self) -> tuple[object, ...]:
         """By its arrays, which are pickled as they are, and may be others' too; a handle means nothing elsewhere."""
         arrays = [owner_of(array) for array in self.arrays]
-        return _made_again, (type(self), arrays if len(arrays) > 1 else arrays[0], self.made_with)
+        return partial(type(self), **self.made_with), (arrays if len(arrays) > 1 else arrays[0],)
 
     def _view(self, array: object) -> View:
         seen = view(array)
@@ -225,11 +225,6 @@ class _Image:
         return image.handle
 
 
-def _made_again(kind: type, *arrays_and_options: Any) -> Any:
-    *arrays, options = arrays_and_options
-    return kind(*arrays, **options)
-
-
 def _sampling(
     address: str | Sequence[str], filter_mode: str, normalized: bool | None, border: Sequence[float],
     mipmap: tuple[str, float, tuple[float, float]], *, real: bool = True,
@@ -275,7 +270,7 @@ class Sampler:
         self.sampling = sampling._replace(force_unnormalized=bool(force_unnormalized))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made_again, (Sampler, self.made_with)
+        return partial(Sampler, **self.made_with), ()
 
     @cached_property
     def emulated(self) -> int:

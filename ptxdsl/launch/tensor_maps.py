@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -292,11 +293,7 @@ def _reduced(made: TensorMapArgument) -> tuple[Callable[..., TensorMapArgument],
             "part of an array, and a tensor map wants multiples of 16 bytes from one to the next", loc=caller(),
             hint="make the map in the process that launches",
         )))
-    return _made_again, (array, made.options)
-
-
-def _made_again(array: object, options: dict[str, Any]) -> TensorMapArgument:
-    return tensor_map(array, **options)
+    return partial(tensor_map, **made.options), (array,)
 
 
 copyreg.pickle(TensorMapArgument, _reduced)
