@@ -205,6 +205,7 @@ class LoadedFunction:
     def struct(self, prepared: Prepared, stream: int) -> Any:
         found = prepared.structs.get(stream)
         if found is None:
+            self.gpu.memory.uses(stream)
             found = prepared.structs[stream] = _struct(self.gpu.cu, prepared.geometry, stream)
         return found
 

@@ -71,7 +71,7 @@ class Snapshot:
     def _keep(self, region: _Region) -> None:
         if region.on_device:
             assert self._gpu is not None
-            copy = self._gpu.allocate(region.nbytes)
+            copy = self._gpu.memory.allocate(region.nbytes)
             self._kept.append((region, copy))
             self._move(copy, region.address, region.nbytes)
         else:
@@ -100,7 +100,7 @@ class Snapshot:
             region, copy = self._kept.pop()
             if region.on_device:
                 assert self._gpu is not None
-                self._gpu.free(copy)
+                self._gpu.memory.free(copy)
 
 
 def _bytes(region: _Region) -> ctypes.Array[ctypes.c_uint8]:
