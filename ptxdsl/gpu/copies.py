@@ -28,7 +28,7 @@ _SMALL = 64 << 10
 
 
 class _Range(NamedTuple):
-    """Host memory from ``start`` to ``end``, which lies ``offset`` bytes behind the beginning of the block on the GPU."""
+    """Host memory from ``start`` to ``end``, and how many bytes behind the beginning of the block it is on the GPU."""
 
     start: int
     end: int

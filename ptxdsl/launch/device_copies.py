@@ -100,7 +100,7 @@ def assigned(array: Array, values: Any) -> Array:
 def _numbers(array: Array, values: Any) -> np.ndarray[Any, Any]:
     """Python's numbers in the dtype of the array, which must be able to hold them."""
     made = np.asarray(values)
-    kinds = {"b": "b", "i": "iu", "u": "iu", "f": "biuf", "c": "biufc", "V": "biuf"}.get(array.dtype.kind, "")
+    kinds = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc", "V": "biuf"}.get(array.dtype.kind, "")
     if made.size and made.dtype.kind not in kinds:
         raise _misfit(array, made)
     try:
@@ -112,7 +112,7 @@ def _numbers(array: Array, values: Any) -> np.ndarray[Any, Any]:
 
 def _misfit(array: Array, source: Array) -> LaunchError:
     hint = None
-    if source.shape == array.shape or source.size == 1:
+    if source.dtype.kind in "biufcV" and (source.shape == array.shape or source.size == 1):
         hint = f"convert it before: `values.astype({array.dtype.name!r})`"
     return LaunchError(
         f"an array of {source.dtype.name}, shape {source.shape} cannot fill one of {array.dtype.name}, "
