@@ -48,6 +48,7 @@ class Context(Protocol):
     def retire(self, release: Callable[[], None], /) -> None: ...
     def discard(self, function: str, /, *arguments: Any) -> None: ...
     def is_gone(self) -> bool: ...
+    def captures(self, stream: int, /) -> bool: ...
     def beside(self, device: int, /) -> Context: ...
 
     @property
@@ -228,9 +229,15 @@ class Memory:
         """Let a stream of another library wait for what was submitted so far, as DLPack counts streams."""
         if stream == -1:
             return
-        if self.side:
+        captured = stream is not None and self.gpu.captures(stream)  # a graph cannot wait for what is outside of it
+        if self.side and not captured:
             self.rest()
-        elif stream not in (None, *_LEGACY):
+        elif stream is None or stream in _LEGACY or self._captured():
+            return
+        elif captured:
+            with self.gpu.uncaptured():
+                self.gpu.call("cuStreamSynchronize", 0)
+        else:
             with self.gpu.uncaptured():
                 call = self.gpu.call
                 event = call("cuEventCreate", self.gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)

@@ -403,10 +403,7 @@ class DeviceArray(TracksWrites):
         if wanted != device:
             if copy is False:
                 raise BufferError(f"an array on device {device} is on {wanted} as a copy only")
-            if wanted != (HOST, 0):
-                raise BufferError(f"an array on device {device} cannot be given on {wanted}")
-            given = DeviceArray(self.shape, self.dtype, None)
-            store(given, self, new=True)
+            given = self._on(*wanted)
         elif copy:
             given = self.copy()
         if given._memory is None:
@@ -420,6 +417,16 @@ class DeviceArray(TracksWrites):
         return capsule_of(
             given, wanted, readonly=given.readonly, copied=given is not self, max_version=max_version
         )
+
+    def _on(self, kind: int, ordinal: int) -> DeviceArray:
+        """A copy on another device, as DLPack counts devices."""
+        if kind == CUDA and self._memory is not None:
+            return self.to(ordinal)
+        if (kind, ordinal) != (HOST, 0):
+            raise BufferError(f"an array on device {self.__dlpack_device__()} cannot be given on {(kind, ordinal)}")
+        made = DeviceArray(self.shape, self.dtype, None)
+        store(made, self, new=True)
+        return made
 
 
 class PartialArray(DeviceArray):

@@ -63,10 +63,11 @@ def without_memory(tensor: Any) -> tuple[str, str | None] | None:
     if hasattr(tensor, "to_local"):
         return "is spread over several processes", "`{0} = {0}.to_local()`"
     try:
-        missing = not tensor.data_ptr() and 0 not in tensor.shape
+        traced = any(base.__name__ == "FakeTensor" for base in type(tensor).__mro__)  # its address is a warning
+        traced = traced or (not tensor.data_ptr() and 0 not in tensor.shape)
     except RuntimeError:
-        missing = True
-    if missing:
+        traced = True
+    if traced:
         where = "torch.compile, torch.export, vmap and fake tensors trace with such: launch outside of what is traced"
         return "has no memory of its own", where
     return None
