@@ -177,7 +177,7 @@ class ShadowMemory:
 
     def _add_global_memory(self) -> None:
         """Add a region for each range of global memory."""
-        alone = {(b.address, b.nbytes): owner for b, owner in self.unwritten_buffers if not owner.is_part}
+        alone = {(b.address, b.nbytes): owner for b, owner in self.unwritten_buffers if self._can_keep(owner)}
         apart = set()
         for low, high, members in self.spans:
             owner = alone.get((low, high - low)) if members == 1 else None
@@ -195,6 +195,15 @@ class ShadowMemory:
             if lead and unwritten is not True:
                 unwritten = np.concatenate([np.zeros(lead, bool), unwritten])
             mark(self._last_writers(buffer), unwritten, lead + buffer.nbytes, self.granule)
+
+    def _can_keep(self, owner: TracksWrites) -> bool:
+        """Whether an array can keep its words: it is no part of one, and they say of each of its bytes what is known."""
+        marked = owner.unwritten
+        if owner.is_part or marked is True or (isinstance(marked, Marked) and marked.granule == self.granule):
+            return not owner.is_part
+        mask = marked.mask() if isinstance(marked, Marked) else marked
+        starts = np.arange(0, len(mask), 1 << self.granule)
+        return bool((np.logical_or.reduceat(mask, starts) == np.logical_and.reduceat(mask, starts)).all())
 
     def _lead(self, buffer: Buffer) -> int:
         """The bytes of the first granule that are before an array, which may be a part of another one."""
@@ -224,6 +233,9 @@ class ShadowMemory:
         for buffer, owner in self.unwritten_buffers:
             lead, found = self._lead(buffer), self._last_writers(buffer) == UNWRITTEN
             unwritten = np.repeat(found, 1 << self.granule)[lead : lead + buffer.nbytes]
+            before = owner.unwritten
+            if before is not None and before is not True:  # of a granule that was written in part it says all
+                unwritten = unwritten & (before.mask() if isinstance(before, Marked) else before)
             owner.unwritten = unwritten if unwritten.any() else None
         if self.uses_proxies:
             for marked in self.kept:
