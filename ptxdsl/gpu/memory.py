@@ -1,17 +1,17 @@
 """The memory of one GPU: its pool, pinned and managed memory, and copies that are complete when they should be.
 
 Device arrays are taken from a pool of our own, so that taking and giving back waits for nothing that runs. What is new
-is filled on a stream of our own, which nobody else waits for, and is valid on every stream when the call returns. What
-is given back is given back on the default stream, behind all that blocking streams were asked to do before.
-A non-blocking stream is not in that order. From the first launch on one on, memory is taken and given back in the
-driver's slower way, which waits for the whole GPU.
+is filled on a stream of our own, which nobody else waits for, and is valid on every stream when the call returns. It is
+given back on the default stream, behind all that blocking streams were asked to do before, and behind ptxdsl's own
+streams. Non-blocking streams of other libraries are not in that order, and may be gone by then: from the first launch
+on one on, memory is taken and given back in the driver's slower way, which waits for the whole GPU.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -61,21 +61,31 @@ class Memory:
     def __init__(self, gpu: Context) -> None:
         self.gpu, self.device = gpu, gpu.device
         self.side = False
-        """Whether a non-blocking stream may use it."""
+        """Whether a non-blocking stream of another library may use it."""
         self._lock = threading.RLock()
         self._pooled: set[int] = set()
         self._peers: set[int] = set()
         self._staging: list[int] = []
         self._late: list[int] = []
+        self._own: set[int] = set()
+        self._ended = False
 
     # -- the pool
 
     @cached_property
     def _stream(self) -> Any:
-        """The stream of our own."""
-        with self._lock:
+        """Where new memory is filled."""
+        return self._new_stream("_stream")
+
+    @cached_property
+    def _releasing(self) -> Any:
+        """Where memory is given back that several streams use."""
+        return self._new_stream("_releasing")
+
+    def _new_stream(self, name: str) -> Any:
+        with self._lock, self.gpu.uncaptured():
             flags = self.gpu.cu.CUstream_flags.CU_STREAM_NON_BLOCKING
-            return self.__dict__.get("_stream") or self.gpu.call("cuStreamCreateWithPriority", flags, 0)
+            return self.__dict__.get(name) or self.gpu.call("cuStreamCreateWithPriority", flags, 0)
 
     @cached_property
     def _pool(self) -> Any:
@@ -94,16 +104,6 @@ class Memory:
             threshold = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
             gpu.call("cuMemPoolSetAttribute", pool, threshold, cu.cuuint64_t(_KEPT))
             return pool
-
-    def uses(self, stream: int) -> None:
-        """Launches are made on a stream from now on."""
-        if self.side or stream in (*_LEGACY, _PER_THREAD):
-            return
-        with self.gpu.uncaptured():
-            if int(self.gpu.call("cuStreamGetFlags", stream)) & 1 and not self.side:
-                self.side = True
-                if not self._captured():
-                    self.gpu.call("cuStreamSynchronize", 0)  # the copies there are behind nothing that it waits for
 
     def allocate(self, nbytes: int) -> int:
         """The address of so many bytes, valid on every stream; 0 for none."""
@@ -126,22 +126,75 @@ class Memory:
             self.gpu.discard("cuMemFree", address)
             return
         self._pooled.discard(address)
-        try:
-            late = self._captured()
-        except DriverError:  # nothing can be given back any more
-            return
         if self.side:
             self.gpu.retire(partial(self.gpu.discard, "cuMemFreeAsync", address, self._stream))
-        elif late:
-            self._late.append(address)
-        else:
+            return
+        self._late.append(address)
+        with suppress(DriverError):  # where the context is lost, nothing can be given back any more
             self._free_late()
-            self.gpu.discard("cuMemFreeAsync", address, 0)
 
     def _free_late(self) -> None:
-        """Give back what could not be given back during a capture."""
-        while self._late and not self._captured():
-            self.gpu.discard("cuMemFreeAsync", self._late.pop(), 0)
+        """Give back what was not given back yet, which during a capture it cannot be."""
+        stream = self._behind_all() if self._late else None
+        while self._late and stream is not None:
+            self.gpu.discard("cuMemFreeAsync", self._late.pop(), stream)
+
+    def _behind_all(self) -> Any:
+        """A stream behind all that may use the memory; None while one of their streams is captured."""
+        own = list(self._own)
+        if self._captured() or any(self.gpu.captures(stream) for stream in own):
+            return None
+        if not own and not self._ended:
+            return 0
+        with self.gpu.uncaptured():
+            for stream in (0, *own):
+                self._join(self._releasing, stream)
+        return self._releasing
+
+    def _join(self, stream: Any, other: Any) -> None:
+        """Let a stream wait for what is on another one now."""
+        call = self.gpu.call
+        event = call("cuEventCreate", self.gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+        call("cuEventRecord", event, other)
+        call("cuStreamWaitEvent", stream, event, 0)
+        call("cuEventDestroy", event)
+
+    # -- streams
+
+    def adopt(self, stream: int) -> None:
+        """A non-blocking stream of ptxdsl's has been made, which lives until :meth:`end`."""
+        with self.gpu.uncaptured():
+            self._own.add(stream)
+            if not self._captured():
+                self._join(stream, 0)  # copies within the GPU have been submitted there
+
+    def end(self, stream: int) -> None:
+        """Destroy such a stream; what is given back afterwards is behind what it still does."""
+        if not self.gpu.is_gone():
+            with suppress(DriverError), self.gpu.uncaptured():
+                self._ended = True
+                self._join(self._releasing, stream)
+        self._own.discard(stream)
+        self.gpu.discard("cuStreamDestroy", stream)
+
+    def uses(self, stream: int) -> None:
+        """A launch is made on a stream, of whichever library."""
+        if self.side or stream in (*_LEGACY, _PER_THREAD) or stream in self._own:
+            return
+        with self.gpu.uncaptured():
+            if int(self.gpu.call("cuStreamGetFlags", stream)) & 1 and not self.side:
+                self.side = True
+                self._settle()  # it and those that come after it
+
+    def _settle(self) -> None:
+        """Wait for the copies on the default stream, behind which a non-blocking stream is not."""
+        if not self._captured():
+            self.gpu.call("cuStreamSynchronize", 0)
+
+    @property
+    def _unordered(self) -> bool:
+        """Whether launches may be on streams that are not behind the default one."""
+        return self.side or bool(self._own)
 
     def allocate_on(self, nbytes: int, stream: int) -> int:
         """Memory for what is submitted to one stream only."""
@@ -221,16 +274,16 @@ class Memory:
 
     def settle(self) -> None:
         """Wait for what a library has put on the default stream, if a launch may not be behind that by itself."""
-        if self.side and not self._captured():
+        if self._unordered:
             with self.gpu.uncaptured():
-                self.gpu.call("cuStreamSynchronize", 0)
+                self._settle()
 
     def ready_for(self, stream: int | None) -> None:
         """Let a stream of another library wait for what was submitted so far, as DLPack counts streams."""
         if stream == -1:
             return
         captured = stream is not None and self.gpu.captures(stream)  # a graph cannot wait for what is outside of it
-        if self.side and not captured:
+        if self._unordered and not captured:
             self.rest()
         elif stream is None or stream in _LEGACY or self._captured():
             return
@@ -239,11 +292,7 @@ class Memory:
                 self.gpu.call("cuStreamSynchronize", 0)
         else:
             with self.gpu.uncaptured():
-                call = self.gpu.call
-                event = call("cuEventCreate", self.gpu.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
-                call("cuEventRecord", event, 0)
-                call("cuStreamWaitEvent", stream, event, 0)
-                call("cuEventDestroy", event)
+                self._join(stream, 0)
 
     # -- contents
 
@@ -301,7 +350,7 @@ class Memory:
 
     def _do(self, new: bool, submit: Callable[[Any], object]) -> None:
         """Submit work on our own stream and wait for it, or on the default stream where that orders it."""
-        if not new and (self.side or self._captured()):
+        if not new and (self._unordered or self._captured()):
             self.rest()
             new = True
         with self.gpu.uncaptured():

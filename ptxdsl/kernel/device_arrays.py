@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError, caller
-from ..launch.arrays import Unreadable, View, contiguous_strides, describe, view, view_by_dlpack
+from ..launch.arrays import Unreadable, View, contiguous_strides, describe, readable, view_by_dlpack
 from ..launch.device_array import DeviceArray, aligned
 from ..launch.device_copies import host_array, numpy_dtype, store
 from ..launch.dlpack import shown
@@ -78,7 +78,7 @@ def to_device(values: Any, *, device: int | None = None, backend: str | None = N
 
 def _on_gpu(values: Any) -> DeviceArray | None:
     """An array of another library on a GPU."""
-    seen = None if isinstance(values, (np.ndarray, np.generic)) else view(values)
+    seen = None if isinstance(values, (np.ndarray, np.generic)) else readable(values)
     return None if seen is None or seen.device is None else _over(seen, wait=True)
 
 

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import LaunchError, caller
 from .dlpack import DEFAULT_STREAM, tensor_of
 from .torch_tensors import is_torch, without_memory
 
 __all__ = [
     "Unreadable", "View", "ask_ordinals", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of",
-    "plain_address", "view", "view_by_dlpack",
+    "plain_address", "readable", "view", "view_by_dlpack",
 ]
 
 _BYTE, _addressof = ctypes.c_char, ctypes.addressof
@@ -87,6 +88,15 @@ def view(value: object) -> View | None:
         return read(value)
     except _RAISED as error:
         raise Unreadable(f"says {type(error).__name__}: {error}") from error
+
+
+def readable(value: object) -> View | None:
+    """As :func:`view`, for a caller who has no better words where that fails: LaunchError."""
+    try:
+        return view(value)
+    except Unreadable as error:
+        hint = error.hint and error.hint.format("values")
+        raise LaunchError(f"a {type(value).__name__} {error}", loc=caller(), hint=hint) from error
 
 
 _READERS: dict[type, Callable[[Any], View | None]] = {}

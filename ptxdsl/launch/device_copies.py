@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError, caller
-from .arrays import View, describe, view
+from .arrays import View, describe, readable
 from .dlpack import shown
 from .rows import extent_of, packed_order, rows
 
@@ -28,7 +28,7 @@ Array = Any
 def _given(array: Array, values: Any) -> Array:
     """An array of the host, or one of another library on the same GPU, as a device array."""
     if not isinstance(values, _NO_PROTOCOL):
-        seen = view(values)
+        seen = readable(values)
         if seen is not None and seen.device is not None:
             if seen.device != array.device:
                 raise LaunchError(
@@ -50,7 +50,7 @@ _NO_PROTOCOL = (np.ndarray, np.generic, int, float, complex, list, tuple)
 def host_array(values: Any) -> np.ndarray[Any, Any]:
     """What numpy makes of ``values``, without a copy of arrays that other libraries have in host memory."""
     if not isinstance(values, _NO_PROTOCOL):
-        seen = view(values)
+        seen = readable(values)
         if seen is not None and seen.device is None:
             return shown(seen.address, seen.shape, seen.strides, numpy_dtype(seen), seen.owner, True)
     return np.asarray(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -104,20 +105,54 @@ def test_what_is_written_again_waits_for_its_readers(cu: ImageStandin) -> None:
     assert [each.numpy()[0] for each in out] == [1, 2, 3]
 
 
-def test_memory_is_given_back_behind_the_launches_that_use_it(cu: ImageStandin, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("kind", ["default", "blocking", "thread", "own", "foreign"])
+def test_memory_is_given_back_behind_the_launches_that_use_it(
+    kind: str, cu: ImageStandin, rng: np.random.Generator
+) -> None:
     """The stand-in fails a kernel that runs when its memory is no more."""
     saxpy, cu.kernel = make_saxpy(), run_saxpy(cu)
-    for stream in (0, 0x40, ptxdsl.Stream(), 2):
+    foreign = ctypes.c_uint64()
+    cu.cuStreamCreateWithPriority(ctypes.addressof(foreign), 1, 0)
+    for round_ in range(4):
+        stream = {"default": 0, "blocking": 0x40, "thread": 2, "own": ptxdsl.Stream, "foreign": foreign.value}[kind]
+        stream = stream() if callable(stream) else stream
         x, y = (ptxdsl.to_device(rng.random(32, np.float32)) for _ in range(2))
         saxpy[1, 32, stream](32, 2.0, x, y)
         before = len(cu.calls)
         del x, y
+        if round_ % 2:
+            del stream
         z = ptxdsl.empty(32, f32)
-        cu.finish_all()
         waits = [call for call in cu.calls[before:] if call in ("cuMemFree", "cuCtxSynchronize")]
-        assert not waits or isinstance(stream, ptxdsl.Stream) or stream == 2
+        assert bool(waits) == (kind == "foreign" and round_ > 0)  # the driver's way, from its first launch on
+        cu.finish_all()
         del z
     assert len(cu.launches) == 4
+
+
+def test_it_is_given_back_when_a_capture_is_over(cu: ImageStandin) -> None:
+    own, others = ptxdsl.Stream(), [ptxdsl.zeros(8, f32) for _ in range(3)]
+    with ptxdsl.graph(stream=own):
+        others.pop()
+        assert len(cu.memory) == 3
+    others.pop()
+    cu.finish_all()
+    assert len(cu.memory) == 1
+
+
+def test_a_graph_that_is_replayed_on_a_stream_of_another_library(cu: ImageStandin, rng: np.random.Generator) -> None:
+    saxpy, cu.kernel = make_saxpy(), run_saxpy(cu)
+    x, y = (ptxdsl.to_device(rng.random(32, np.float32)) for _ in range(2))
+    expected = np.float32(2) * x.numpy() + y.numpy()
+    with ptxdsl.graph() as g:
+        saxpy[1, 32](32, 2.0, x, y)
+    foreign = ctypes.c_uint64()
+    cu.cuStreamCreateWithPriority(ctypes.addressof(foreign), 1, 0)
+    g.replay(ptxdsl.Stream.of(foreign.value))
+    seen = cu.array(y.address, 32)
+    del g, x, y
+    cu.finish_all()
+    assert np.array_equal(seen, expected)
 
 
 def test_without_pools_memory_is_taken_as_before(cu: ImageStandin) -> None:

@@ -229,7 +229,7 @@ def test_streams_of_other_libraries(cu: Standin) -> None:
     mine = Stream()
     mine.wait(TorchLike())
     mine.wait(9)
-    assert cu.waits == [(7, mine.handle), (9, mine.handle)]
+    assert cu.waits == [(0, mine.handle), (7, mine.handle), (9, mine.handle)]
     with Stream.of(TorchLike()):
         saxpy[1, 32](1, 1.0, x, x)
     with ptxdsl.graph(stream=TorchLike()) as g:

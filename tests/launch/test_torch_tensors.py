@@ -219,6 +219,11 @@ def test_tensors_without_memory() -> None:
     torch.vmap(lambda row: (batched.append(said(row)[0]), row)[1])(torch.zeros(3, 4))
     assert batched == ["argument `x` of kernel `k` is a Tensor, which has no memory of its own"]
     assert said(torch._neg_view(torch.zeros(4)))[1] == "`x = x.resolve_neg()`"
+    for use_it in (ptxdsl.to_device, lambda x: ptxdsl.zeros(4, f32, backend="emulator").copy_from(x), ptxdsl.Texture):
+        with pytest.raises(LaunchError) as caught:
+            use_it(torch.zeros(4, device="meta"))
+        assert caught.value.message == "a Tensor is on the meta device, which has no memory"
+        assert caught.value.hint == 'make it with `device="cuda"` or `device="cpu"`'
     sub = torch.zeros(4).as_subclass(type("Own", (torch.Tensor,), {}))
     with use("emulator"), torch.no_grad():
         k[1, 1](sub)

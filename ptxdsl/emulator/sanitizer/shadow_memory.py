@@ -197,7 +197,7 @@ class ShadowMemory:
             mark(self._last_writers(buffer), unwritten, lead + buffer.nbytes, self.granule)
 
     def _can_keep(self, owner: TracksWrites) -> bool:
-        """Whether an array can keep its words: it is no part of one, and they say of each of its bytes what is known."""
+        """Whether an array can keep its words: it is no part of one, and they say of each byte what is known."""
         marked = owner.unwritten
         if owner.is_part or marked is True or (isinstance(marked, Marked) and marked.granule == self.granule):
             return not owner.is_part
