@@ -8,7 +8,7 @@ from .. import config
 from ..errors import LaunchError, caller
 
 if TYPE_CHECKING:
-    from ..launch.device_array import DeviceMemory
+    from ..launch.device_memory import DeviceMemory
 
 __all__ = ["backend_name", "check", "choose", "device_memory"]
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..errors import LaunchError, caller
 from ..launch.arrays import Unreadable, View, contiguous_strides, describe, readable, view_by_dlpack
-from ..launch.device_array import DeviceArray, aligned
+from ..launch.device_array import DeviceArray
 from ..launch.device_copies import host_array, numpy_dtype, store
+from ..launch.device_memory import aligned
 from ..launch.dlpack import shown
 from ..types import ScalarType, dtype_of
 from .backends import device_memory

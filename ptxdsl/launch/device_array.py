@@ -8,10 +8,8 @@ memory; numpy says what a part is, on a GPU of an array that stands for the memo
 from __future__ import annotations
 
 import math
-import operator
 import weakref
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,68 +17,19 @@ from ..errors import LaunchError, caller
 from ..types import ScalarType, dtype_of
 from .arrays import View, contiguous, contiguous_strides, dtype_name
 from .device_copies import assigned, checked, download, store
+from .device_memory import DeviceMemory, aligned
 from .dlpack import CUDA, HOST, capsule_of, shown
 from .geometry import Buffer, TracksWrites
-from .rows import Rows, extent_of
+from .indexing import indexed, reshaped, retyped
+from .rows import extent_of
 from .unwritten import of_range, with_range, written
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["DeviceArray", "DeviceMemory", "PartialArray", "aligned", "in_host_memory"]
+__all__ = ["DeviceArray", "PartialArray", "in_host_memory"]
 
 _in_host_memory: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
-_ALIGNMENT = 256
-"""What cuMemAlloc gives; the emulator's arrays have it too, so that vector accesses mean the same on both."""
-
-
-class DeviceMemory(Protocol):
-    """The memory of a GPU. ``new`` memory is nobody else's yet, so that it need not wait for what is submitted."""
-
-    device: int
-    """The ordinal of the GPU."""
-
-    def allocate(self, nbytes: int, /) -> int:
-        """The address of so many bytes; 0 for none."""
-
-    def allocate_managed(self, nbytes: int, /) -> int:
-        """The address of so many bytes that the host has too; 0 for none."""
-
-    def free(self, address: int, /) -> None:
-        """Give memory back, when the launches that use it are done."""
-
-    def beside(self, device: int, /) -> DeviceMemory:
-        """The memory of another GPU."""
-
-    def rest(self) -> None:
-        """Wait until all that was submitted to the GPU is done."""
-
-    def ready_for(self, stream: int | None, /) -> None:
-        """Let a stream of another library wait for what was submitted, as DLPack counts streams."""
-
-    def set(self, address: int, nbytes: int, value: int, /, *, new: bool) -> None:
-        """Make all bytes one value."""
-
-    def upload(self, rows: Iterable[Rows], /, *, new: bool) -> None:
-        """Copy from the host; it is complete when the call returns."""
-
-    def download(self, rows: Iterable[Rows], /) -> None:
-        """Copy to the host, when what was submitted is done."""
-
-    def move(self, rows: Iterable[Rows], /) -> None:
-        """Copy within the GPU, in the order of the default stream."""
-
-    def receive(self, to: int, source: Any, address: int, nbytes: int, /) -> None:
-        """Copy to new memory from the memory of another GPU."""
-
-
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """New host memory, aligned as a GPU's."""
-    nbytes = math.prod(shape) * dtype.itemsize
-    memory = np.empty(nbytes + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + nbytes].view(dtype).reshape(shape)
-
 
 class DeviceArray(TracksWrites):
     """An array on the device. New ones are C-contiguous, and so are most of their parts.
@@ -260,15 +209,8 @@ class DeviceArray(TracksWrites):
         return part
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        keys = key if isinstance(key, tuple) else (key,)
-        for each in keys:
-            if not (each is None or each is ... or isinstance(each, slice) or _is_int(each)):
-                raise LaunchError(
-                    f"a device array is indexed by ints, slices, `...` and None, not by {_a(each)}", loc=caller(),
-                    hint="`x.numpy()[...]` is a copy that numpy indexes",
-                )
         layout = self._layout()
-        return self._part(layout[keys if ... in _plain(keys) else (*keys, ...)], layout)
+        return self._part(indexed(layout, key), layout)
 
     def __setitem__(self, key: Any, values: Any) -> None:
         part = self[key]
@@ -288,36 +230,18 @@ class DeviceArray(TracksWrites):
         """The same memory in another shape, of which one extent may be -1; LaunchError if that takes a copy."""
         extents = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         layout = self._layout()
-        try:
-            made = layout.reshape(extents) if self.contiguous else _reshaped(layout, extents)
-        except AttributeError:
-            raise LaunchError(
-                f"an array of shape {self.shape}, strides {self.strides} has no shape {tuple(extents)} without a copy",
-                loc=caller(), hint=f"`x.copy().reshape({', '.join(map(str, extents))})`",
-            ) from None
-        return self._part(made, layout)
+        return self._part(reshaped(layout, extents, self.contiguous), layout)
 
     def view(self, dtype: Any) -> DeviceArray:
         """The same memory as elements of another type, in one dimension if their size differs."""
         kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
-        layout = self._layout()
-        if kind.itemsize == self.dtype.itemsize:
-            made = layout.view(kind)
-        else:
-            if self.nbytes % kind.itemsize:
-                raise LaunchError(f"{self.nbytes} bytes are no whole number of {kind.name}", loc=caller())
-            if not self.contiguous:
-                raise LaunchError(
-                    f"an array of strides {self.strides} cannot be seen as {kind.name}, whose size differs",
-                    loc=caller(), hint=f"`x.copy().view({kind.name!r})`",
-                )
-            made = layout.reshape(-1).view(np.uint8).view(kind) if self.size else np.empty(0, kind)
         if self.address % kind.alignment:
             raise LaunchError(
                 f"an array at {self.address:#x} cannot be seen as {kind.name}, which wants a multiple of "
                 f"{kind.alignment}", loc=caller(), hint=f"`x.copy().view({kind.name!r})`",
             )
-        return self._part(made, layout)
+        layout = self._layout()
+        return self._part(retyped(layout, kind, self.contiguous), layout)
 
     # Contents
 
@@ -433,40 +357,6 @@ class PartialArray(DeviceArray):
     """A device array with gaps, or one that may not be written: what a fast path of launches need not look for."""
 
     __slots__ = ()
-
-
-def _reshaped(layout: np.ndarray[Any, Any], shape: Any) -> np.ndarray[Any, Any]:
-    """The array in another shape; AttributeError where that takes a copy, as numpy before 2.1 has it."""
-    sizes = np.empty(0 if 0 in layout.shape else 1, np.uint8)
-    wanted = np.lib.stride_tricks.as_strided(sizes, layout.shape, (0,) * layout.ndim).reshape(shape).shape
-    made = layout.view()
-    if not hasattr(np, "matrix_transpose"):
-        made.shape = wanted
-        return made
-    try:
-        return np.reshape(made, wanted, copy=False)
-    except ValueError:
-        raise AttributeError from None
-
-
-def _is_int(key: object) -> bool:
-    if isinstance(key, (bool, np.bool_)):
-        return False
-    try:
-        operator.index(key)  # type: ignore[arg-type]
-    except TypeError:
-        return False
-    return True
-
-
-def _plain(keys: tuple[Any, ...]) -> list[Any]:
-    """The keys that can be compared."""
-    return [each for each in keys if each is None or each is ...]
-
-
-def _a(key: object) -> str:
-    name = type(key).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def in_host_memory() -> list[Buffer]:
