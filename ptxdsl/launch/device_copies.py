@@ -103,11 +103,13 @@ def _numbers(array: Array, values: Any) -> np.ndarray[Any, Any]:
     kinds = {"b": "b", "i": "biu", "u": "biu", "f": "biuf", "c": "biufc", "V": "biuf"}.get(array.dtype.kind, "")
     if made.size and made.dtype.kind not in kinds:
         raise _misfit(array, made)
-    try:
-        fits = np.asarray(values, array.dtype)
-    except OverflowError:
-        raise LaunchError(f"{values!r} does not fit in {array.dtype.name}", loc=caller()) from None
-    return fits
+    name = array.dtype.name
+    if made.size and made.dtype.kind in "iu" and name.startswith(("int", "uint")):
+        width, signed = int(name.lstrip("uint")), name.startswith("int")
+        low, high = (-1 << width - 1, 1 << width - 1) if signed else (0, 1 << width)
+        if not (low <= int(made.min()) and int(made.max()) < high):
+            raise LaunchError(f"{values!r} does not fit in {name}", loc=caller())
+    return made.astype(array.dtype)
 
 
 def _misfit(array: Array, source: Array) -> LaunchError:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import driver_standin
 import ml_dtypes
 import numpy as np
 import pytest
@@ -214,6 +218,29 @@ def test_nothing_is_said_where_the_context_is_lost(name: str, cu: ImageStandin) 
     cu.fail[name] = Result.CUDA_ERROR_ILLEGAL_ADDRESS
     del arrays  # a traceback would fail the test
     cu.sticky = Result.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+def test_arrays_that_live_when_the_interpreter_ends(cu: ImageStandin) -> None:
+    """On a driver that fails what is called then."""
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(driver_standin.__file__).parent)!r})
+import numpy as np, ptxdsl
+from driver_standin import install
+from image_standin import ImageStandin
+cu = ImageStandin()
+installed = install(cu)
+installed.__enter__()
+ptxdsl.use("gpu")
+arrays = [ptxdsl.zeros(3, "f4"), ptxdsl.managed(3, "f4"), ptxdsl.pinned(3, "f4"), ptxdsl.to_device(np.ones(4))[::2]]
+arrays.append(arrays)
+stream = ptxdsl.Stream()
+capsule = arrays[0].__dlpack__()
+cu.fail.update(dict.fromkeys(["cuMemFreeAsync", "cuMemFree", "cuMemFreeHost", "cuStreamDestroy"], 4))
+print("done")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
 
 
 def test_no_memory(cu: ImageStandin) -> None:

@@ -116,6 +116,15 @@ def test_what_is_assigned_is_broadcast_and_no_number_changes(
     z[1] = 1.5
     z[0] = [1, 2, 3]
     assert z.numpy().astype(float).tolist() == [[1, 2, 3], [1.5] * 3]
+    for name, good, bad in [
+        ("int4", -8, 8), ("uint2", 3, 4), ("uint64", (1 << 64) - 1, -1), ("int64", -1 << 63, 1 << 63),
+    ]:
+        kind = np.dtype(getattr(ml_dtypes, name, name))
+        v = ptxdsl.zeros(3, kind, backend=backend)
+        v[1] = good
+        assert int(v[1].item()) == good
+        with pytest.raises(LaunchError):
+            v[0] = bad
     w = ptxdsl.to_device(np.zeros(3), backend=backend)
     w[1:] = 3
     assert w.numpy().tolist() == [0, 3, 3]
