@@ -61,7 +61,7 @@ class HostCopies:
                 self.staging = self.gpu.memory.take_staging()
             self._send()
         except DriverError:
-            self.__exit__()
+            self.__exit__(DriverError)
             raise
         return self
 

@@ -109,14 +109,35 @@ class Memory:
         """The address of so many bytes, valid on every stream; 0 for none."""
         if not nbytes:
             return 0
+        self._free_late()
+        try:
+            return self._take(nbytes)
+        except DriverError as error:
+            if not error.name.endswith("OUT_OF_MEMORY") or not self._recover():
+                raise
+            return self._take(nbytes)
+
+    def _take(self, nbytes: int) -> int:
         with self.gpu.uncaptured():
-            self._free_late()
             if self.side or self._pool is None:
                 return int(self.gpu.call("cuMemAlloc", nbytes))
             address = int(self.gpu.call("cuMemAllocFromPoolAsync", nbytes, self._pool, self._stream))
             self._pooled.add(address)
             self.gpu.call("cuStreamSynchronize", self._stream)
             return address
+
+    def _recover(self) -> bool:
+        """Give back to the GPU what is not used any more; False if that cannot be done now."""
+        try:
+            self.rest()
+        except LaunchError:
+            return False
+        self.trim()
+        if self._pool is not None:
+            with self.gpu.uncaptured():
+                self.gpu.call("cuStreamSynchronize", self._stream)
+                self.gpu.call("cuMemPoolTrimTo", self._pool, 0)
+        return True
 
     def free(self, address: int) -> None:
         """Give memory back, from wherever Python collects it, when the launches that use it are done."""
@@ -126,22 +147,30 @@ class Memory:
             self.gpu.discard("cuMemFree", address)
             return
         self._pooled.discard(address)
-        if self.side:
-            self.gpu.retire(partial(self.gpu.discard, "cuMemFreeAsync", address, self._stream))
-            return
         self._late.append(address)
         with suppress(DriverError):  # where the context is lost, nothing can be given back any more
             self._free_late()
 
     def _free_late(self) -> None:
         """Give back what was not given back yet, which during a capture it cannot be."""
-        stream = self._behind_all() if self._late else None
-        while self._late and stream is not None:
-            self.gpu.discard("cuMemFreeAsync", self._late.pop(), stream)
+        late: list[int] = []
+        with suppress(IndexError):
+            while True:
+                late.append(self._late.pop())
+        stream = self._behind_all() if late else None
+        for address in late:
+            if self.side:
+                self.gpu.retire(partial(self.gpu.discard, "cuMemFreeAsync", address, self._stream))
+            elif stream is None:
+                self._late.append(address)
+            else:
+                self.gpu.discard("cuMemFreeAsync", address, stream)
 
     def _behind_all(self) -> Any:
-        """A stream behind all that may use the memory; None while one of their streams is captured."""
+        """A stream behind all that may use the memory; None where there is none, or while one is captured."""
         own = list(self._own)
+        if self.side:
+            return None
         if self._captured() or any(self.gpu.captures(stream) for stream in own):
             return None
         if not own and not self._ended:

@@ -97,16 +97,16 @@ class DeviceArray(TracksWrites):
     @classmethod
     def over(
         cls, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], memory: DeviceMemory | None, owner: object, *,
-        strides: tuple[int, ...] | None = None, readonly: bool = False,
+        strides: tuple[int, ...] | None = None, readonly: bool = False, host: np.ndarray[Any, Any] | None = None,
     ) -> Self:
-        """An array in memory that is allocated already, and that ``owner`` keeps."""
+        """An array in memory that is allocated already, and that ``owner`` keeps; ``host`` shows that of the host."""
         dense = contiguous_strides(shape, dtype.itemsize)
         plain = not readonly and (strides is None or contiguous(shape, strides, dtype.itemsize))
         self: Self = cls.__new__(cls if plain else PartialArray)  # type: ignore[assignment]
         self._describe(shape, dense if plain or strides is None else strides, dtype, memory)
         self.address, self.owner, self.readonly = address, owner, readonly
         if memory is None:
-            self._host = shown(address, shape, self.strides, dtype, owner, readonly)
+            self._host = shown(address, shape, self.strides, dtype, owner, readonly) if host is None else host
         return self
 
     # What it is
@@ -202,9 +202,8 @@ class DeviceArray(TracksWrites):
         places = [each.__array_interface__["data"][0] for each in (made, layout)]
         address = self.address + (places[0] - places[1] if made.size else 0)
         part = DeviceArray.over(
-            address, made.shape, made.dtype, self._memory, self, strides=made.strides, readonly=self.readonly
+            address, made.shape, made.dtype, self._memory, self, strides=made.strides, readonly=self.readonly, host=made
         )
-        part._host = None if self._memory is not None else made
         part._base, part._managed = self if self._base is None else self._base, self._managed
         return part
 

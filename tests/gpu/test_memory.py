@@ -13,7 +13,7 @@ import driver_standin
 import ml_dtypes
 import numpy as np
 import pytest
-from driver_standin import CONTEXT, Launched, Result, Standin
+from driver_standin import CONTEXT, Fault, Launched, Result, Standin
 from gpu_harness import make_saxpy, run_saxpy
 from image_standin import ImageStandin
 
@@ -241,6 +241,35 @@ print("done")
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "done\n", "")
+
+
+@pytest.mark.parametrize("kind", ["default", "own", "foreign"])
+def test_memory_that_runs_out_comes_from_what_is_not_used_any_more(kind: str, cu: ImageStandin) -> None:
+    """A GPU for one array: the memory of the last one is given back when the launches that use it are done."""
+    look, cu.kernel, take = make_look(), seen(cu, 10), cu.new_memory
+    foreign = ctypes.c_uint64()
+    cu.cuStreamCreateWithPriority(ctypes.addressof(foreign), 1, 0)
+    stream = {"default": 0, "own": ptxdsl.Stream(), "foreign": foreign.value}[kind]
+
+    def new_memory(nbytes: int, where: Any) -> int:
+        if where is cu.memory and len(where) == 2:
+            raise Fault(Result.CUDA_ERROR_OUT_OF_MEMORY)
+        return take(nbytes, where)
+
+    cu.new_memory = new_memory  # type: ignore[method-assign]
+    out = ptxdsl.empty(10, f32)
+    for value in range(4):
+        x = ptxdsl.to_device(np.full(10, value, np.float32))
+        look[1, 10, stream](x, out)
+        del x
+    assert out.numpy().tolist() == [3] * 10
+    assert "cuMemPoolTrimTo" in cu.calls
+    kept = ptxdsl.empty(10, f32)
+    with pytest.raises(DriverError, match=r"^cuMemAlloc\w*: CUDA_ERROR_OUT_OF_MEMORY"):
+        ptxdsl.empty(10, f32)
+    with cu.capture(0x52), pytest.raises(DriverError, match=r"^cuMemAlloc\w*: CUDA_ERROR_OUT_OF_MEMORY"):
+        ptxdsl.empty(10, f32)
+    assert kept.size == 10
 
 
 def test_no_memory(cu: ImageStandin) -> None:

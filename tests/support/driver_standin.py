@@ -237,6 +237,10 @@ class Standin(Streams):
         self.pools[handle] = ordinal
         put(out, handle)
 
+    def cuMemPoolTrimTo(self, pool: int, kept: int) -> None:
+        assert pool in self.pools
+        assert kept == 0
+
     def cuMemPoolSetAttribute(self, pool: int, attribute: int, value: int) -> None:
         assert pool in self.pools
         assert attribute == _RELEASE_THRESHOLD
