@@ -169,7 +169,7 @@ class DeviceArray(TracksWrites):
         base = self._base
         if base is None:
             self._record = value
-        else:
+        elif base._record is not None:
             base._record = with_range(base._record, base.nbytes, *self._range(base), value)
 
     @property
