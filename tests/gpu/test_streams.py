@@ -115,6 +115,7 @@ def test_a_graph_is_captured_and_replayed(cu: Standin, rng: np.random.Generator)
     gc.collect()
     assert address in cu.memory, "the replay is still to be done"
     ptxdsl.synchronize()
+    cu.finish_all()  # memory is given back in the order of a stream
     assert not cu.memory
     gc.collect()  # the kernel
     ptxdsl.synchronize()
