@@ -161,8 +161,10 @@ class DeviceArray(TracksWrites):
     @property
     def unwritten(self) -> Any:
         """See :class:`~ptxdsl.launch.geometry.TracksWrites`."""
-        base = self._base
-        return self._record if base is None else of_range(base._record, *self._range(base))
+        base, record = self._base, self._record
+        if base is not None:
+            return of_range(base._record, *self._range(base))
+        return record.copy() if isinstance(record, np.ndarray) else record
 
     @unwritten.setter
     def unwritten(self, value: Any) -> None:

@@ -22,7 +22,7 @@ def of_range(record: Any, start: int, nbytes: int) -> Any:
     if record is None or record is True:
         return record
     found = _mask(record)[start : start + nbytes]
-    return found if found.any() else None
+    return found.copy() if found.any() else None  # the mask is changed in place, and who has asked may keep it
 
 
 def with_range(record: Any, total: int, start: int, nbytes: int, values: Any) -> Any:

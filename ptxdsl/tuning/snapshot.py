@@ -18,18 +18,17 @@ from ..errors import DriverError
 from ..kernel.compiled_kernel import CompiledKernel
 from ..launch import Argument, Buffer, Scalar, TracksWrites
 from ..launch.arrays import View
+from ..launch.device_memory import DeviceMemory
 
 __all__ = ["Memory", "Snapshot"]
 
 
 class Memory(Protocol):
-    """The memory of a GPU, as far as copies within it need it."""
+    """A GPU, as far as copies within its memory need it."""
 
-    def allocate(self, nbytes: int, /) -> int:
-        """The address of so many bytes."""
-
-    def free(self, address: int, /) -> None:
-        """Give memory back."""
+    @property
+    def memory(self) -> DeviceMemory:
+        """Where the copies are."""
 
     def current(self) -> AbstractContextManager[None]:
         """The GPU's context is the thread's current one."""

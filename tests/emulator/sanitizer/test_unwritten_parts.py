@@ -149,3 +149,17 @@ def test_of_large_memory_in_parts_nothing_is_known(monkeypatch: pytest.MonkeyPat
     x[3] = 1
     assert x.unwritten is None
     assert read(x)
+
+
+def test_a_record_that_was_asked_for_stays_what_it_was() -> None:
+    x = ptxdsl.empty((4, 8), u32)
+    x[0] = 1
+    kept, of_part = x.unwritten, x[:2].unwritten
+    x[1] = 1
+    x.unwritten = kept
+    left = np.ones((4, 8), bool)
+    left[0] = False
+    compare(x.unwritten, left)
+    x[1] = 1
+    x[:2].unwritten = of_part
+    compare(x.unwritten, left)
