@@ -20,7 +20,7 @@ from typing import Any
 from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
-    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Dump", "backend_token", "current", "observer", "override",
+    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Dump", "backend_token", "current", "device", "observer", "override",
     "report", "sanitizers", "use", "write_dump",
 ]
 
@@ -168,6 +168,8 @@ class Config:
 
     debug: bool = field(default=False, metadata={"read": _switch})
     """Whether each launch on a GPU is waited for, and made again on the emulator where it faults."""
+    device: int = field(default=0, metadata={"read": _number(r"\d{1,3}", "the ordinal of a GPU, from 0 on")})
+    """The GPU of new device arrays, and of launches without any."""
     stream: tuple[int, int] | None = None
     """The GPU and the handle of the stream of the ``with`` block around; no variable sets it."""
 
@@ -279,7 +281,7 @@ class override:
         if name not in _READERS:
             hint = did_you_mean(similar(name, _READERS), otherwise=f"the settings are {', '.join(_READERS)}")
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
-        if isinstance(value, str) or (name == "emulator_threads" and value is not None):
+        if isinstance(value, str) or (name in ("device", "emulator_threads") and value is not None):
             return _READERS[name](name, str(value))
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool, "nvtx": bool}
         if name in kinds and not isinstance(value, kinds[name]):
@@ -295,6 +297,18 @@ class override:
         if self._token is not None:
             _overrides.reset(self._token)
             self._token = None
+
+
+def device(ordinal: int) -> override:
+    """Make new device arrays on a GPU, and launches there that are given none.
+
+    As a context manager for its block, as a plain call from here on. ConfigError for what is no ordinal.
+
+    >>> with device(1):
+    ...     current().device
+    1
+    """
+    return override(device=ordinal)
 
 
 def use(backend: str | None = None, *, nvtx: bool | None = None) -> override:

@@ -1,4 +1,4 @@
-"""A GPU, through NVIDIA's driver and cuda-python: whether there is one, its context, its memory, its errors."""
+"""A GPU, through NVIDIA's driver and cuda-python: whether there is one, its context, its errors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
+from ..launch.arrays import ask_ordinals
 from .error_hints import EXPLANATIONS, LOST
 from .in_flight import InFlight
+from .memory import Memory
 
 __all__ = ["Driver", "driver", "forget", "known", "unavailable"]
 
@@ -105,6 +105,7 @@ class Driver:
         self.processors = self.ask("MULTIPROCESSOR_COUNT")
         self.context = self.call("cuDevicePrimaryCtxRetain", handle)
         self._context = int(self.context)
+        self.memory = Memory(self)
 
     def ask(self, attribute: str) -> int:
         """An attribute of the GPU, by the driver's name without ``CU_DEVICE_ATTRIBUTE_``."""
@@ -143,6 +144,10 @@ class Driver:
             f"{self.lost}; {function} has told it", loc=place or caller(), name=name,
             hint='`with ptxdsl.use("emulator"):` names the thread and the line; PTXDSL_DEBUG=1 does so by itself',
         )
+
+    def beside(self, ordinal: int) -> Driver:
+        """Another GPU."""
+        return driver(ordinal)
 
     # Contexts
 
@@ -201,49 +206,23 @@ class Driver:
 
     def retire(self, release: Callable[[], None]) -> None:
         """Have ``release`` called when the GPU has done all that it was asked to, which may use what it gives back."""
-        if not self._is_gone():
+        if not self.is_gone():
             self._retired.append(release)
 
     def discard(self, function: str, *arguments: Any) -> None:
         """Give something back, from wherever Python collects it: silent where the context has ended."""
-        if self._is_gone():
+        if self.is_gone():
             return
         try:
             with self.uncaptured():
                 self.call(function, *arguments)
         except DriverError as error:
-            if not self._is_gone() and error.name.removeprefix("CUDA_ERROR_") not in ("DEINITIALIZED", *LOST):
+            if not self.is_gone() and error.name.removeprefix("CUDA_ERROR_") not in ("DEINITIALIZED", *LOST):
                 raise
 
-    def _is_gone(self) -> bool:
+    def is_gone(self) -> bool:
+        """Whether nothing can be given back any more."""
         return self.lost is not None or _forked or sys.is_finalizing()
-
-    # Memory
-
-    def allocate(self, nbytes: int) -> int:
-        """The address of so many bytes of memory; 0 for none."""
-        if not nbytes:
-            return 0
-        with self.uncaptured():
-            return int(self.call("cuMemAlloc", nbytes))
-
-    def free(self, address: int) -> None:
-        """Give memory back."""
-        if address:
-            self.discard("cuMemFree", address)
-
-    def to_device(self, address: int, host: np.ndarray[Any, Any]) -> None:
-        """Copy a contiguous array to the GPU."""
-        with self.current():
-            if host.nbytes:
-                self.call("cuMemcpyHtoD", address, host.ctypes.data, host.nbytes)
-
-    def to_host(self, host: np.ndarray[Any, Any], address: int) -> None:
-        """Copy to a contiguous array, when what was submitted to the GPU is done."""
-        self.synchronize()
-        with self.current():
-            if host.nbytes:
-                self.call("cuMemcpyDtoH", host.ctypes.data, address, host.nbytes)
 
     def target(self, wanted: str) -> str:
         """What to assemble for, to run PTX of target ``wanted`` here; LaunchError if it cannot run here."""
@@ -281,8 +260,25 @@ def driver(ordinal: int = 0) -> Driver:
     with _lock:
         found = _drivers.get(ordinal)
         if found is None:
+            count = int(_bindings().cuDeviceGetCount()[1])
+            if not 0 <= ordinal < count:
+                known = "GPU 0" if count == 1 else f"GPUs 0 to {count - 1}"
+                raise LaunchError(f"there is no GPU {ordinal}; this machine has {known}", loc=caller())
             found = _drivers[ordinal] = Driver(ordinal)
         return found
+
+
+def _ordinal_of(address: int) -> int | None:
+    """The GPU that an address belongs to; None where no GPU knows it."""
+    cu = _found()
+    if isinstance(cu, LaunchError):
+        return None
+    which = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    result, ordinal = cu.cuPointerGetAttribute(which, address)
+    return int(ordinal) if result == 0 else None
+
+
+ask_ordinals(_ordinal_of)
 
 
 def known() -> list[Driver]:

@@ -58,7 +58,7 @@ def _copied(gpu: Driver, argument: Argument) -> Argument | None:
     if argument.device is None:
         ctypes.memmove(host.ctypes.data, argument.address, argument.nbytes)
     else:
-        gpu.to_host(host, argument.address)
+        gpu.memory.to_host(host, argument.address)
     return argument._replace(address=host.ctypes.data, device=None, stream=None, owner=host)
 
 

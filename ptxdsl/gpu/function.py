@@ -203,6 +203,7 @@ class LoadedFunction:
             )
 
     def struct(self, prepared: Prepared, stream: int) -> Any:
+        self.gpu.memory.uses(stream)
         found = prepared.structs.get(stream)
         if found is None:
             found = prepared.structs[stream] = _struct(self.gpu.cu, prepared.geometry, stream)

@@ -124,7 +124,7 @@ class GpuRun:
 
 
 def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
-    """The GPU of the arguments, or else of the arrays of textures, or of the stream around; the first if none has."""
+    """The GPU of the arguments, or else of the arrays of textures, of the stream around, or that of `ptxdsl.device`."""
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:
@@ -134,7 +134,8 @@ def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | Vie
             )
     if not placed:
         entered = config.current().stream
-        return next((array.device for array in arrays if array.device is not None), entered[0] if entered else 0)
+        default = entered[0] if entered else config.current().device
+        return next((array.device for array in arrays if array.device is not None), default)
     return placed[0].device or 0
 
 

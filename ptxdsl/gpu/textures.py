@@ -90,7 +90,7 @@ class DeviceImage:
         try:
             with gpu.uncaptured():
                 if image.linear_memory:
-                    self.memory = gpu.allocate(image.width_bytes)
+                    self.memory = gpu.memory.allocate(image.width_bytes)
                 else:
                     self._make_arrays()
                 self.flags = self._flags(image)
@@ -234,7 +234,7 @@ class DeviceImage:
             gpu.discard("cuMipmappedArrayDestroy", self.mipmap)
         elif self.levels:
             gpu.discard("cuArrayDestroy", self.levels[0])
-        gpu.free(self.memory)
+        gpu.memory.free(self.memory)
 
 
 _images: weakref.WeakKeyDictionary[Any, dict[int, DeviceImage]] = weakref.WeakKeyDictionary()

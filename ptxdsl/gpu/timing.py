@@ -38,13 +38,13 @@ class Stopwatch:
     def __enter__(self) -> Stopwatch:
         if self.cold:
             self._size = _CACHES * self.gpu.ask("L2_CACHE_SIZE")
-            self._scratch = self.gpu.allocate(self._size)
+            self._scratch = self.gpu.memory.allocate(self._size)
         return self
 
     def __exit__(self, *exception: object) -> None:
         while self._events:
             self.gpu.discard("cuEventDestroy", self._events.pop())
-        self.gpu.free(self._scratch)
+        self.gpu.memory.free(self._scratch)
         self._scratch = 0
 
     def times(self, run: Run, runs: int, before: Run | None = None) -> list[float]:

@@ -8,7 +8,7 @@ from .. import config
 from ..errors import LaunchError, caller
 
 if TYPE_CHECKING:
-    from ..launch.device_array import DeviceMemory
+    from ..launch.device_memory import DeviceMemory
 
 __all__ = ["backend_name", "check", "choose", "device_memory"]
 
@@ -58,10 +58,15 @@ def backend_name(backend: str | None = None) -> str:
     return driver().name
 
 
-def device_memory(backend: str | None = None) -> DeviceMemory | None:
-    """The memory in which launches find their device arrays: that of the GPU, or None for the host's."""
+def device_memory(backend: str | None = None, device: int | None = None) -> DeviceMemory | None:
+    """The memory in which launches find their device arrays: that of the GPU, or None for the host's.
+
+    ``device`` is an ordinal; that of :func:`~ptxdsl.device` where it is None. The emulator has one memory for all.
+    """
+    if device is not None and (isinstance(device, bool) or not isinstance(device, int) or device < 0):
+        raise LaunchError(f"device is the ordinal of a GPU, not {device!r}", loc=caller(), hint="`device=0`")
     if choose(backend) == "emulator":
         return None
     from ..gpu.device import driver
 
-    return driver()
+    return driver(config.current().device if device is None else device).memory

@@ -73,7 +73,8 @@ class Stream(_OfOneProcess):
         else:
             with self._gpu.uncaptured():
                 self.handle = int(self._gpu.call("cuStreamCreateWithPriority", _NON_BLOCKING, priority))
-            weakref.finalize(self, self._gpu.discard, "cuStreamDestroy", self.handle).atexit = False
+            self._gpu.memory.adopt(self.handle)
+            weakref.finalize(self, self._gpu.memory.end, self.handle).atexit = False
         self._entered: list[config.override] = []
 
     @classmethod
@@ -250,6 +251,7 @@ class Graph(_OfOneProcess):
         if self._executable is None:
             raise LaunchError("a graph is replayed whose block has not ended well", loc=caller())
         with self._gpu.current():
+            self._gpu.memory.uses(where.handle)
             self._gpu.call("cuGraphLaunch", self._executable, where.handle)
 
     def __len__(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import LaunchError, caller
 from ..launch import TracksWrites
-from ..launch.arrays import View, describe, owner_of, view
+from ..launch.arrays import View, describe, owner_of, readable
 from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
 from .backends import choose
 
@@ -69,7 +69,7 @@ class _Image:
         return partial(type(self), **self.made_with), (arrays if len(arrays) > 1 else arrays[0],)
 
     def _view(self, array: object) -> View:
-        seen = view(array)
+        seen = readable(array)
         if seen is None:
             hint = "pass `np.array(...)`" if isinstance(array, (list, tuple)) else None
             raise _wrong(f"a {self.image_kind} is made of an array, not {describe(array)}", hint)

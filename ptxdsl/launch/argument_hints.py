@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..types import TYPES
-from .arrays import View, contiguous_strides
+from .arrays import View, contiguous_strides, library_of
 from .torch_tensors import is_torch
 
 __all__ = ["array_objection", "copied", "dtype_repair", "made_of"]
@@ -71,6 +71,8 @@ _NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def _cast(name: str, seen: View, library: str, wanted: str, output: bool) -> str:
+    if library_of(seen.owner) == "ptxdsl":
+        return copied(name, seen, f"ptxdsl.to_device({name}.numpy().astype({library}.{wanted}))", output)
     method = "to" if library == "torch" else "astype"
     return copied(name, seen, f"{name}.{method}({library}.{wanted})", output)
 

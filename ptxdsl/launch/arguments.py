@@ -65,7 +65,8 @@ class Binder:
         except Unreadable as error:
             name = self.names[self._converters.index(convert)]
             message = f"argument `{name}` of kernel `{self.kernel}` is a {type(value).__name__}, which {error}"
-            raise LaunchError(message, loc=caller()) from error
+            hint = error.hint and error.hint.format(name)
+            raise LaunchError(message, loc=caller(), hint=hint) from error
         return bound
 
     def _directed(self, convert: Convert, value: In) -> list[Argument]:

@@ -2,7 +2,7 @@
 
 A kernel takes numpy arrays, torch tensors, CuPy and JAX arrays, and all objects with ``__cuda_array_interface__`` or
 DLPack. The libraries are never imported: an object of theirs can only come from a program that did so itself. What
-reads an object is chosen once for its type, because a launch takes microseconds.
+reads an object is chosen once for its type where that decides, because a launch takes microseconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .torch_tensors import is_torch
+from ..errors import LaunchError, caller
+from .dlpack import DEFAULT_STREAM, tensor_of
+from .torch_tensors import is_torch, without_memory
 
 __all__ = [
-    "Unreadable", "View", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of", "owner_of",
-    "plain_address", "view",
+    "Unreadable", "View", "ask_ordinals", "contiguous", "contiguous_strides", "describe", "dtype_name", "library_of",
+    "owner_of", "plain_address", "readable", "view", "view_by_dlpack",
 ]
 
 _BYTE, _addressof = ctypes.c_char, ctypes.addressof
@@ -65,7 +67,17 @@ def plain_address(array: np.ndarray[Any, Any]) -> int:
 
 
 class Unreadable(Exception):
-    """An object with an array protocol that raises when it is used."""
+    """An object with an array protocol that raises when it is used, or an array without memory.
+
+    ``hint`` has ``{}`` where the name of the object belongs.
+    """
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+_RAISED = (BufferError, RuntimeError, ValueError, TypeError, KeyError)
 
 
 def view(value: object) -> View | None:
@@ -79,16 +91,28 @@ def view(value: object) -> View | None:
         if read is None:
             read = _READERS[type(value)] = _reader(value)
         return read(value)
-    except (BufferError, RuntimeError, ValueError, TypeError, KeyError) as error:
+    except _RAISED as error:
         raise Unreadable(f"says {type(error).__name__}: {error}") from error
+
+
+def readable(value: object) -> View | None:
+    """As :func:`view`, for a caller who has no better words where that fails: LaunchError."""
+    try:
+        return view(value)
+    except Unreadable as error:
+        hint = error.hint and error.hint.format("values")
+        raise LaunchError(f"a {type(value).__name__} {error}", loc=caller(), hint=hint) from error
 
 
 _READERS: dict[type, Callable[[Any], View | None]] = {}
 
 
 def _reader(value: object) -> Callable[[Any], View | None]:
+    """What reads all objects of a type; by protocols each is asked, since a type may have arrays on host and GPU."""
     masked = sys.modules.get("numpy.ma")  # it is slow to import, and there is no masked array without it
-    if isinstance(value, (np.generic, type)) or (masked and isinstance(value, masked.MaskedArray)):
+    if isinstance(value, (np.generic, type, int, float, str, list, tuple)):
+        return _no_array
+    if masked and isinstance(value, masked.MaskedArray):
         return _no_array
     if isinstance(value, np.ndarray):
         return _numpy
@@ -96,11 +120,15 @@ def _reader(value: object) -> Callable[[Any], View | None]:
         return _torch
     if hasattr(value, "_ptxdsl_view"):
         return operator.methodcaller("_ptxdsl_view")
-    if hasattr(value, "__cuda_array_interface__"):
-        return _cuda_array_interface
-    if hasattr(value, "__dlpack__"):
-        return _dlpack
-    return _no_array
+    return _by_protocol
+
+
+def _by_protocol(value: Any) -> View | None:
+    """An interface before version 3 does not say on which stream the memory becomes valid, where DLPack does."""
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is not None and (interface.get("version", 0) >= 3 or not hasattr(value, "__dlpack__")):
+        return _cuda_array_interface(value, interface)
+    return _dlpack(value) if hasattr(value, "__dlpack__") else None
 
 
 def library_of(value: object) -> str:
@@ -126,14 +154,11 @@ def _numpy(array: np.ndarray[Any, Any]) -> View:
     )
 
 
-def _torch(tensor: Any) -> View | None:
-    if str(tensor.layout) != "torch.strided":
-        return None
-    for kind in ("neg", "conj"):
-        if getattr(tensor, f"is_{kind}", bool)():
-            raise ValueError(f"its memory is not what it shows: pass `x.resolve_{kind}()`")
-    size = tensor.element_size()
-    device = tensor.device
+def _torch(tensor: Any) -> View:
+    problem = without_memory(tensor)
+    if problem is not None:
+        raise Unreadable(*problem)
+    size, device = tensor.element_size(), tensor.device
     return View(
         tensor.data_ptr(), str(tensor.dtype)[6:], size, tuple(tensor.shape), tuple(s * size for s in tensor.stride()),
         False, None if device.type == "cpu" else device.index or 0, tensor,
@@ -162,8 +187,7 @@ def contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) 
     return True
 
 
-def _cuda_array_interface(value: Any) -> View | None:
-    interface = value.__cuda_array_interface__
+def _cuda_array_interface(value: Any, interface: dict[str, Any]) -> View | None:
     if interface.get("mask") is not None:
         return None
     dtype = _dtype_of_typestr(interface["typestr"])
@@ -173,7 +197,7 @@ def _cuda_array_interface(value: Any) -> View | None:
     stream = interface.get("stream")
     return View(
         address or 0, _name_of(value, dtype), dtype.itemsize, shape, tuple(strides), bool(readonly),
-        _ordinal(value), value, int(stream) if stream is not None else None,
+        _ordinal(value, address or 0), value, int(stream) if stream is not None else None,
     )
 
 
@@ -188,74 +212,42 @@ def _name_of(value: Any, dtype: np.dtype[Any]) -> str:
     return str(getattr(named, "name", named or dtype_name(dtype)))
 
 
-def _ordinal(value: Any) -> int:
-    device = getattr(value, "device", 0)
+_asked: list[Callable[[int], int | None]] = []
+
+
+def ask_ordinals(ask: Callable[[int], int | None]) -> None:
+    """Let ``ask`` say which GPU an address belongs to, for arrays that do not say it themselves."""
+    _asked[:] = [ask]
+
+
+def _ordinal(value: Any, address: int) -> int:
+    device = getattr(value, "device", None)
     ordinal = getattr(device, "id", getattr(device, "index", device))
-    return ordinal if isinstance(ordinal, int) else 0
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _DLVersioned(ctypes.Structure):
-    _fields_ = [
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _DLTensor),
-    ]
-
-
-_DL_HOST = (1, 3, 11)
-_DL_CUDA = (2, 13)
-_DL_READ_ONLY = 1
-_DEFAULT_STREAM = 1
-_DL_NAMES = {
-    0: "int{}", 1: "uint{}", 2: "float{}", 4: "bfloat{}", 5: "complex{}", 6: "bool",
-    10: "float8_e4m3fn", 12: "float8_e5m2",
-}
+    if isinstance(ordinal, int):
+        return ordinal
+    known = _asked[0](address) if _asked and address else None
+    return known or 0
 
 
 def _dlpack(value: Any) -> View | None:
-    """Reads the capsule without consuming it: the View keeps it, and its destructor releases the array."""
-    kind, ordinal = value.__dlpack_device__()
-    if kind not in _DL_HOST + _DL_CUDA:
+    """The View keeps the capsule, which is not consumed, and whose destructor releases the array."""
+    tensor = tensor_of(value)
+    if tensor is None:
         return None
-    arguments = {} if kind in _DL_HOST else {"stream": _DEFAULT_STREAM}
-    try:
-        capsule = value.__dlpack__(max_version=(1, 0), **arguments)
-    except TypeError:
-        capsule = value.__dlpack__(**arguments)
-    tensor, readonly = _tensor(capsule)
-    if tensor.lanes != 1:
-        return None
-    itemsize = (tensor.bits + 7) // 8
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    if tensor.strides:
-        strides = tuple(tensor.strides[i] * itemsize for i in range(tensor.ndim))
-    else:
-        strides = contiguous_strides(shape, itemsize)
-    name = _DL_NAMES.get(tensor.code, f"dlpack{tensor.code}_{{}}").format(tensor.bits)
+    address, dtype, itemsize, shape, steps, readonly, device, capsule = tensor
+    strides = contiguous_strides(shape, itemsize) if steps is None else tuple(step * itemsize for step in steps)
     return View(
-        (tensor.data or 0) + tensor.byte_offset, name, itemsize, shape,
-        strides, readonly or library_of(value).startswith("jax"), None if kind in _DL_HOST else ordinal,
-        (value, capsule), None if kind in _DL_HOST else _DEFAULT_STREAM,
+        address, dtype, itemsize, shape, strides, readonly or library_of(value).startswith("jax"), device,
+        (value, capsule), None if device is None else DEFAULT_STREAM,
     )
 
 
-def _tensor(capsule: Any) -> tuple[_DLTensor, bool]:
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    valid = ctypes.pythonapi.PyCapsule_IsValid
-    valid.restype, valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
-    if valid(capsule, b"dltensor_versioned"):
-        managed = _DLVersioned.from_address(get(capsule, b"dltensor_versioned"))
-        return managed.tensor, bool(managed.flags & _DL_READ_ONLY)
-    return _DLTensor.from_address(get(capsule, b"dltensor")), False
+def view_by_dlpack(value: object) -> View | None:
+    """``value`` seen through DLPack; None if it has none, or is on a device of which ptxdsl knows nothing."""
+    try:
+        return _dlpack(value) if hasattr(value, "__dlpack__") else None
+    except _RAISED as error:
+        raise Unreadable(f"says {type(error).__name__}: {error}") from error
 
 
 def describe(value: object) -> str:

@@ -52,6 +52,11 @@ class TracksWrites:
     unwritten: Any
     """A mask of the bytes, True for all of them, None where it is not known."""
 
+    @property
+    def is_part(self) -> bool:
+        """Whether the memory is a part of another owner's, which keeps the record."""
+        return False
+
 
 class Buffer(NamedTuple):
     """A parameter that points to memory: a ``.param`` of 64 bits that holds ``address``.

@@ -64,7 +64,10 @@ class ParameterCheck(NamedTuple):
     def not_contiguous(self, value: object, seen: View, wanted: str, alternative: str = "") -> LaunchError:
         """The error for an array with other strides than are wanted, and its repair."""
         library = "torch" if is_torch(value) else library_of(value)
-        made = {"torch": f"{self.name}.contiguous()", "cupy": f"cupy.ascontiguousarray({self.name})"}
+        made = {
+            "torch": f"{self.name}.contiguous()", "cupy": f"cupy.ascontiguousarray({self.name})",
+            "ptxdsl": f"{self.name}.copy()",
+        }
         hint = copied(self.name, seen, made.get(library, f"np.ascontiguousarray({self.name})"), self.output)
         return self.error(value, wanted, alternative + hint, f", strides {seen.strides}")
 

@@ -13,7 +13,7 @@ import sys
 import weakref
 from typing import Any
 
-__all__ = ["count_version", "is_torch", "records_gradient"]
+__all__ = ["count_version", "is_torch", "records_gradient", "without_memory"]
 
 _known: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
@@ -42,3 +42,32 @@ def count_version(tensor: Any) -> None:
         increment(tensor)
     else:
         tensor.detach().as_strided((0,), (1,)).zero_()  # stores nothing
+
+
+def without_memory(tensor: Any) -> tuple[str, str | None] | None:
+    """Why a tensor has no memory that a kernel can be given, and how to mend it; None if it has.
+
+    The sentence goes on after "a Tensor, which"; ``{}`` in the hint is its name.
+    """
+    layout, device = str(tensor.layout), tensor.device
+    if layout != "torch.strided":
+        made = "`{0} = {0}.values()`, with its offsets" if layout == "torch.jagged" else "`{0} = {0}.to_dense()`"
+        return f"has the layout {layout}", made
+    for kind in ("neg", "conj"):
+        if getattr(tensor, f"is_{kind}", bool)():
+            return "has memory that is not what it shows", f"`{{0}} = {{0}}.resolve_{kind}()`"
+    if device.type == "meta":
+        return "is on the meta device, which has no memory", 'make it with `device="cuda"` or `device="cpu"`'
+    if device.type not in ("cpu", "cuda"):
+        return f"is on the device `{device.type}`; kernels run on `cuda` and `cpu`", "`{0} = {0}.cuda()`"
+    if hasattr(tensor, "to_local"):
+        return "is spread over several processes", "`{0} = {0}.to_local()`"
+    try:
+        traced = any(base.__name__ == "FakeTensor" for base in type(tensor).__mro__)  # its address is a warning
+        traced = traced or (not tensor.data_ptr() and 0 not in tensor.shape)
+    except RuntimeError:
+        traced = True
+    if traced:
+        where = "torch.compile, torch.export, vmap and fake tensors trace with such: launch outside of what is traced"
+        return "has no memory of its own", where
+    return None

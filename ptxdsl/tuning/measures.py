@@ -118,7 +118,7 @@ class GpuMeasure:
         array = value.array if isinstance(value, In) else value
         if type(array) is not np.ndarray or not array.flags.c_contiguous:
             return value
-        copy = DeviceArray(array.shape, array.dtype, self._gpu)
+        copy = DeviceArray(array.shape, array.dtype, self._gpu.memory)
         copy.copy_from(array)
         return copy
 

@@ -18,18 +18,17 @@ from ..errors import DriverError
 from ..kernel.compiled_kernel import CompiledKernel
 from ..launch import Argument, Buffer, Scalar, TracksWrites
 from ..launch.arrays import View
+from ..launch.device_memory import DeviceMemory
 
 __all__ = ["Memory", "Snapshot"]
 
 
 class Memory(Protocol):
-    """The memory of a GPU, as far as copies within it need it."""
+    """A GPU, as far as copies within its memory need it."""
 
-    def allocate(self, nbytes: int, /) -> int:
-        """The address of so many bytes."""
-
-    def free(self, address: int, /) -> None:
-        """Give memory back."""
+    @property
+    def memory(self) -> DeviceMemory:
+        """Where the copies are."""
 
     def current(self) -> AbstractContextManager[None]:
         """The GPU's context is the thread's current one."""
@@ -71,7 +70,7 @@ class Snapshot:
     def _keep(self, region: _Region) -> None:
         if region.on_device:
             assert self._gpu is not None
-            copy = self._gpu.allocate(region.nbytes)
+            copy = self._gpu.memory.allocate(region.nbytes)
             self._kept.append((region, copy))
             self._move(copy, region.address, region.nbytes)
         else:
@@ -100,7 +99,7 @@ class Snapshot:
             region, copy = self._kept.pop()
             if region.on_device:
                 assert self._gpu is not None
-                self._gpu.free(copy)
+                self._gpu.memory.free(copy)
 
 
 def _bytes(region: _Region) -> ctypes.Array[ctypes.c_uint8]:

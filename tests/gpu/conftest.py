@@ -31,5 +31,7 @@ def cu() -> Iterator[ImageStandin]:
         standin.fail.clear()
         for gpu in device.known():
             gpu.synchronize()
+            gpu.memory.trim()
+            gpu.synchronize()
         left = (standin.memory, standin.pinned, standin.arrays, standin.mipmaps, standin.textures, standin.surfaces)
         assert not any(left)

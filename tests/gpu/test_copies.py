@@ -11,7 +11,8 @@ from gpu_harness import make_saxpy, run_saxpy
 import ptxdsl
 from ptxdsl import Ptr, ptx, ptx_kernel, s32, u32
 from ptxdsl.errors import DriverError, LaunchError, PerformanceWarning
-from ptxdsl.gpu import tools
+from ptxdsl.gpu import device, tools
+from ptxdsl.gpu.memory import STAGING
 
 pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
 
@@ -30,9 +31,10 @@ def test_numpy_arrays_are_copied_in_and_what_is_written_back(cu: Standin, rng: n
         "keep them there: `x = ptxdsl.to_device(x)`"
     )
     assert warning.filename == __file__
-    assert cu.calls.count("cuMemcpyHtoDAsync") == 2
+    assert cu.calls.count("cuMemcpyHtoDAsync") == 1
     assert cu.calls.count("cuMemcpyDtoHAsync") == 1
     assert cu.calls.index("cuStreamSynchronize") > cu.calls.index("cuMemcpyDtoHAsync")
+    cu.finish_all()
     assert not cu.memory
     launched = cu.launches[0]
     assert (launched.grid, launched.block, launched.shared, launched.stream) == ((4, 1, 1), (256, 1, 1), 0, 0)
@@ -72,7 +74,7 @@ def test_empty_arrays(cu: Standin) -> None:
     nothing = np.zeros(0, np.float32)
     saxpy[1, 32](0, 1.0, nothing, nothing)
     assert cu.numbers(cu.launches[0]) == (0, 1.0, 0, 0)
-    assert "cuMemAlloc" not in cu.calls
+    assert not [call for call in cu.calls if call.startswith(("cuMemAlloc", "cuMemcpy"))]
 
 
 def test_device_arrays_are_not_copied(cu: Standin, rng: np.random.Generator) -> None:
@@ -126,6 +128,7 @@ def test_memory_is_given_back_after_an_error(failing: str, cu: Standin) -> None:
     x, y = np.zeros(32, np.float32), np.zeros(32, np.float32)
     with pytest.raises(DriverError, match=f"^{failing}: CUDA_ERROR_INVALID_VALUE"):
         saxpy[1, 32](1, 1.0, x, y)
+    cu.finish_all()
     assert not cu.memory
 
 
@@ -142,4 +145,47 @@ def test_directions(cu: Standin, rng: np.random.Generator) -> None:
     for _ in range(2):
         saxpy[1, 32](32, 0.0, x, ptxdsl.Out(y))
     np.testing.assert_array_equal(y.view(np.uint32), np.full(32, 0xCDCDCDCD, np.uint32))
-    assert (cu.calls.count("cuMemcpyHtoDAsync"), cu.calls.count("cuMemcpyDtoHAsync")) == (2 + 2 + 1 + 1, 0 + 1 + 1 + 1)
+    assert (cu.calls.count("cuMemcpyHtoDAsync"), cu.calls.count("cuMemcpyDtoHAsync")) == (1 + 1 + 1 + 1, 0 + 1 + 1 + 1)
+
+
+@pytest.mark.filterwarnings("ignore::ptxdsl.PerformanceWarning")
+@pytest.mark.parametrize("pools", [True, False])
+@pytest.mark.parametrize("flags", [0, 1])
+@pytest.mark.parametrize("n", [1, 1000, 20_000, STAGING // 4 + 3])
+def test_all_of_it_is_in_the_order_of_the_stream(
+    n: int, flags: int, pools: bool, cu: Standin, rng: np.random.Generator
+) -> None:
+    """Small arrays are staged together, large ones are not; another stream is not waited for."""
+    cu.has_pools = pools
+    saxpy, cu.kernel = make_saxpy(), run_saxpy(cu)
+    own = [ptxdsl.Stream() for _ in range(2)]
+    streams = [stream.handle for stream in own] if flags else [0x20, 0x21]
+    other, later = ptxdsl.zeros(4, u32), []
+    cu.submit(streams[1], lambda: later.append(1))
+    for _ in range(3):
+        x, y = rng.random(n, np.float32), rng.random(n, np.float32)
+        expected, kept = np.float32(3) * x + y, x.copy()
+        del cu.calls[:]
+        saxpy[-(-n // 256), 256, streams[0]](n, 3.0, x, y)
+        assert np.array_equal(y, expected) and np.array_equal(x, kept)
+        staged = n * 4 <= 64 << 10
+        assert cu.calls.count("cuMemcpyHtoDAsync") == (1 if staged else 2)
+        assert ("cuMemAlloc" in cu.calls, "cuMemAllocFromPoolAsync" in cu.calls) == (not pools, pools)
+        assert cu.calls.count("cuMemHostAlloc") <= 1
+    assert later == ([] if pools else [1])  # cuMemFree waits for everything
+    assert other.numpy().tolist() == [0] * 4
+    assert len(cu.pinned) == (1 if staged else 0)
+    device.driver().memory.trim()
+    assert not cu.pinned
+
+
+@pytest.mark.filterwarnings("ignore::ptxdsl.PerformanceWarning")
+def test_many_arrays_in_one_launch(cu: Standin, rng: np.random.Generator) -> None:
+    """More than the staging memory holds, of sizes that are no multiples of anything."""
+    saxpy, cu.kernel = make_saxpy(), run_saxpy(cu)
+    sizes = [int(n) for n in rng.integers(1, 60_000 // 4, 4)] + [1, 3, 16385]
+    for n in sizes:
+        x, y = rng.random(n, np.float32), rng.random(n, np.float32)
+        expected = np.float32(0.5) * x + y
+        saxpy[-(-n // 256), 256](n, 0.5, x, y)
+        assert np.array_equal(y, expected)

@@ -184,10 +184,10 @@ def test_debug_of_a_launch_that_is_right(cu: Standin, rng: np.random.Generator) 
 
 
 def test_results_that_the_bindings_do_not_know(cu: Standin) -> None:
-    cu.fail["cuMemAlloc"] = 31337
+    cu.fail["cuMemAllocFromPoolAsync"] = 31337
     with pytest.raises(DriverError) as caught:
         ptxdsl.zeros(4, f32)
-    assert caught.value.message == "cuMemAlloc: an error that these bindings do not know (31337)"
+    assert caught.value.message == "cuMemAllocFromPoolAsync: an error that these bindings do not know (31337)"
 
 
 def test_a_forked_child(cu: Standin) -> None:

@@ -55,8 +55,10 @@ def test_arrays_die_in_a_capture(cu: Standin) -> None:
         with pytest.raises(Fault):
             cu.unsafe()  # for everybody else a capture stays what it was
         capture.invalid = False
-    assert len(cu.memory) == 1
+        assert len(cu.memory) == 2
     del y
+    ptxdsl.synchronize()
+    assert not cu.memory
 
 
 def test_threads_load_a_module_once(cu: Standin) -> None:
@@ -122,9 +124,9 @@ def test_the_current_device_stays(cu: Standin, current: int | None, after: int) 
 def test_a_launch_on_the_second_gpu_leaves_none_current(cu: Standin) -> None:
     cu.count = 2
     gpu = device.driver(1)
-    address = gpu.allocate(128)
+    address = gpu.memory.allocate(128)
     assert getattr(cu.local, "context", 0) == 0
-    gpu.free(address)
+    gpu.memory.free(address)
     assert getattr(cu.local, "context", 0) == 0
 
 

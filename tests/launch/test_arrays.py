@@ -113,7 +113,6 @@ def test_torch() -> None:
     seen = view(torch_tensor("cuda"))
     assert seen is not None
     assert seen.device == 1
-    assert view(torch_tensor(layout="torch.sparse_coo")) is None
     error = error_of(lambda: binder(Ptr[f32])((torch_tensor("cuda"),)))
     assert error.message == (
         "argument `a` of kernel `k` is a torch tensor of bfloat16, shape (3, 4) on GPU 1; Ptr[f32] wants float32"

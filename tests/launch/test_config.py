@@ -82,7 +82,8 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
             "PTXDSL_XYZZY", "1",
             ("there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, "
             "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_SEED, "
-            "PTXDSL_EMULATOR_THREADS, PTXDSL_LINEINFO, PTXDSL_NVTX, PTXDSL_LOG, PTXDSL_DEBUG"),
+            "PTXDSL_EMULATOR_THREADS, PTXDSL_LINEINFO, PTXDSL_NVTX, PTXDSL_LOG, PTXDSL_DEBUG, "
+            "PTXDSL_DEVICE"),
         ),
         (
             "PTXDSL_SANITIZE", "memory,rase",
@@ -164,6 +165,7 @@ def test_other_threads_are_not_changed() -> None:
         ({"backend": 3}, "backend is 3; it can be a str"),
         ({"backends": "gpu"}, "there is no setting 'backends'\n  hint: did you mean `backend`?"),
         ({"lineinfo": 2}, "lineinfo is 2; it can be a bool"),
+        ({"device": True}, "device is 'True'; it can be the ordinal of a GPU, from 0 on"),
         ({"emulator_threads": -1}, "emulator_threads is '-1'; it can be a number of threads from 1 to 9999"),
         (
             {"sanitize": ["memory", "frobnicate"]},
@@ -173,7 +175,7 @@ def test_other_threads_are_not_changed() -> None:
         (
             {"zzz": 1},
             ("there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, "
-            "seed, emulator_threads, lineinfo, nvtx, log, debug"),
+            "seed, emulator_threads, lineinfo, nvtx, log, debug, device"),
         ),
     ],
 )

@@ -394,3 +394,11 @@ def test_settings_types_and_results_are_pickled(make: Callable[[Any], Any]) -> N
     assert make(ptxdsl.config.current()) == ptxdsl.config.current()
     assert make(kernel.configure(3, 4, sanitize="race").config) == kernel.configure(3, 4, sanitize="race").config
     assert make(kernel.ir()) == kernel.ir() and str(make(kernel.tiers())) == str(kernel.tiers())
+
+
+def test_parts_of_device_arrays_are_pickled_by_their_values(rng: np.random.Generator) -> None:
+    whole = ptxdsl.to_device(rng.random((3, 4), np.float32))
+    for part in (whole[1], whole[:, 1:3], whole.T):
+        again = pickle.loads(pickle.dumps(part))
+        assert type(again) is ptxdsl.DeviceArray
+        np.testing.assert_array_equal(again.numpy(), part.numpy())

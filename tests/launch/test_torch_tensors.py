@@ -146,7 +146,7 @@ def test_tensors_without_a_version_and_lazy_ones(torch: Any) -> None:
     k = kernel(Ptr[f32])
     k[1, 4](x, y)
     assert y.version == [0] and y.array.all()
-    with pytest.raises(LaunchError, match="its memory is not what it shows: pass `x.resolve_neg"):
+    with pytest.raises(LaunchError, match="which has memory that is not what it shows"):
         k[1, 4](Tensor(np.ones(4, np.float32), negated=True), y)
 
 
@@ -177,3 +177,72 @@ def test_torch_itself() -> None:
         with torch.no_grad():
             k[1, 4](x, weight)
     assert (y._version, weight._version, x._version) == (2, 1, 0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch's, of layouts that are new to it
+def test_tensors_without_memory() -> None:
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    @ptx_kernel
+    def k(x: Ptr[f32]) -> None:
+        x[0] = x[1]
+
+    def said(tensor: Any) -> tuple[str, str | None]:
+        with use("emulator"), pytest.raises(LaunchError) as caught:
+            k[1, 1](tensor)
+        return caught.value.message, caught.value.hint
+
+    traced = "torch.compile, torch.export, vmap and fake tensors trace with such: launch outside of what is traced"
+    with FakeTensorMode():
+        fake = torch.zeros(4)
+    functional = torch._to_functional_tensor(torch.zeros(4))
+    assert said(torch.zeros(4, device="meta")) == (
+        "argument `x` of kernel `k` is a Tensor, which is on the meta device, which has no memory",
+        'make it with `device="cuda"` or `device="cpu"`',
+    )
+    for tensor in (fake, functional):
+        message, hint = said(tensor)
+        assert message == f"argument `x` of kernel `k` is a {type(tensor).__name__}, which has no memory of its own"
+        assert hint == traced
+    for tensor, layout, hint in [
+        (torch.zeros(4).to_sparse(), "torch.sparse_coo", "`x = x.to_dense()`"),
+        (torch.eye(4).to_sparse_csr(), "torch.sparse_csr", "`x = x.to_dense()`"),
+        (torch.zeros(4).to_mkldnn(), "torch._mkldnn", "`x = x.to_dense()`"),
+        (torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged), "torch.jagged",
+         "`x = x.values()`, with its offsets"),
+    ]:
+        message, said_hint = said(tensor)
+        kind = type(tensor).__name__
+        assert (message, said_hint) == (f"argument `x` of kernel `k` is a {kind}, which has the layout {layout}", hint)
+    batched: list[str] = []
+    torch.vmap(lambda row: (batched.append(said(row)[0]), row)[1])(torch.zeros(3, 4))
+    assert batched == ["argument `x` of kernel `k` is a Tensor, which has no memory of its own"]
+    assert said(torch._neg_view(torch.zeros(4)))[1] == "`x = x.resolve_neg()`"
+    for use_it in (ptxdsl.to_device, lambda x: ptxdsl.zeros(4, f32, backend="emulator").copy_from(x), ptxdsl.Texture):
+        with pytest.raises(LaunchError) as caught:
+            use_it(torch.zeros(4, device="meta"))
+        assert caught.value.message == "a Tensor is on the meta device, which has no memory"
+        assert caught.value.hint == 'make it with `device="cuda"` or `device="cpu"`'
+    sub = torch.zeros(4).as_subclass(type("Own", (torch.Tensor,), {}))
+    with use("emulator"), torch.no_grad():
+        k[1, 1](sub)
+        k[1, 1](torch.nn.Parameter(torch.zeros(4)))
+
+
+def test_gradients_that_torch_wraps() -> None:
+    torch = pytest.importorskip("torch")
+
+    @ptx_kernel
+    def k(x: Ptr[f32]) -> None:
+        x[0] = 1.0
+
+    def f(x: Any) -> Any:
+        with use("emulator"), pytest.raises(LaunchError) as caught:
+            k[1, 1](x)
+        found.append(caught.value.message)
+        return x.sum()
+
+    found: list[str] = []
+    torch.func.grad(f)(torch.zeros(4))
+    assert len(found) == 1

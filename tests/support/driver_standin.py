@@ -31,6 +31,7 @@ CONTEXT = 0xC0DE0
 """The context of the first GPU; the others follow."""
 _DYNAMIC_SHARED, _NON_PORTABLE = 8, 14
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
+_RELEASE_THRESHOLD, _DEVICE_ORDINAL = 4, 9
 _FUNCTION_ATTRIBUTES = {0: "MAX_THREADS_PER_BLOCK", 1: "SHARED_SIZE_BYTES"}
 _LAUNCH_ATTRIBUTES = {
     2: ("COOPERATIVE", "i"), 4: ("CLUSTER_DIMENSION", "3I"), 6: ("PROGRAMMATIC_STREAM_SERIALIZATION", "i"),
@@ -66,7 +67,13 @@ class Standin(Streams):
         self.capability, self.count = capability, count
         self.memory: dict[int, Any] = {}
         """The size of each allocation, and what keeps it, by its address."""
+        self.places: dict[int, int] = {}
+        """The GPU of each allocation."""
         self.pinned: dict[int, Any] = {}
+        self.pools: dict[int, int] = {}
+        """The GPU of each memory pool."""
+        self.pool_access: set[tuple[int, int]] = set()
+        self.has_pools = True
         self.calls: list[str] = []
         self.images: list[bytes] = []
         self.launches: list[Launched] = []
@@ -135,7 +142,8 @@ class Standin(Streams):
     def cuDeviceGetAttribute(self, out: int, attribute: int, ordinal: int) -> None:
         put(out, {
             75: self.capability // 10, 76: self.capability % 10,
-            97: 227 << 10 if self.capability >= 90 else 64 << 10, 16: 10, 115: 1, 38: 50 << 20, 41: 1, 83: 1,
+            97: 227 << 10 if self.capability >= 90 else 64 << 10, 16: 10, 115: int(self.has_pools), 38: 50 << 20,
+            41: 1, 83: 1,
         }[attribute], ctypes.c_int)
 
     def cuDevicePrimaryCtxRetain(self, out: int, ordinal: int) -> None:
@@ -195,7 +203,12 @@ class Standin(Streams):
     def cuMemAlloc(self, out: int, nbytes: int) -> None:
         self.inside()
         self.unsafe()
-        put(out, self.new_memory(nbytes, self.memory))
+        self.put_memory(out, nbytes)
+
+    def put_memory(self, out: int, nbytes: int) -> None:
+        address = self.new_memory(nbytes, self.memory)
+        self.places[address] = self.inside()
+        put(out, address)
 
     def cuMemFree(self, address: int) -> None:
         self.inside()
@@ -204,14 +217,55 @@ class Standin(Streams):
         del self.memory[address]
 
     def cuMemAllocAsync(self, out: int, nbytes: int, stream: int) -> None:
-        self.inside()
-        put(out, self.new_memory(nbytes, self.memory))
+        self.put_memory(out, nbytes)
         self.submit(stream, lambda: None)
 
     def cuMemFreeAsync(self, address: int, stream: int) -> None:
         self.inside()
         assert address in self.memory
+        assert self.places[address] == self.inside()
         self.submit(stream, lambda: self.memory.pop(address))
+
+    def cuMemPoolCreate(self, out: int, wanted: int) -> None:
+        """Of the memory of a GPU, pinned there, not shared with other processes."""
+        kind, handles, location, ordinal = struct.unpack("<4I", ctypes.string_at(wanted, 16))
+        assert (kind, handles, location) == (1, 0, 1)
+        assert ordinal < self.count
+        if not self.has_pools:
+            raise Fault(Result.CUDA_ERROR_NOT_SUPPORTED)
+        handle = self.fresh()
+        self.pools[handle] = ordinal
+        put(out, handle)
+
+    def cuMemPoolTrimTo(self, pool: int, kept: int) -> None:
+        assert pool in self.pools
+        assert kept == 0
+
+    def cuMemPoolSetAttribute(self, pool: int, attribute: int, value: int) -> None:
+        assert pool in self.pools
+        assert attribute == _RELEASE_THRESHOLD
+
+    def cuMemPoolSetAccess(self, pool: int, access: int, count: int) -> None:
+        """The GPU of the pool has it anyhow."""
+        assert count == 1
+        location, ordinal, flags = struct.unpack("<3I", ctypes.string_at(access, 12))
+        assert (location, flags) == (1, 3)
+        assert ordinal != self.pools[pool]
+        self.pool_access.add((pool, ordinal))
+
+    def cuMemAllocFromPoolAsync(self, out: int, nbytes: int, pool: int, stream: int) -> None:
+        """Valid in the order of the stream: work of others that runs before is not found out, but reads 0xcd."""
+        assert self.inside() == self.pools[pool]
+        self.cuMemAllocAsync(out, nbytes, stream)
+
+    def cuPointerGetAttribute(self, out: int, attribute: int, address: int) -> None:
+        """Addresses that CUDA did not give out are an error."""
+        assert attribute == _DEVICE_ORDINAL
+        for start, (size, _) in self.memory.items():
+            if start <= address < start + size:
+                put(out, self.places.get(start, 0), ctypes.c_int)
+                return
+        raise Fault(Result.CUDA_ERROR_INVALID_VALUE)
 
     def cuMemAllocManaged(self, out: int, nbytes: int, flags: int) -> None:
         assert flags in (1, 2)

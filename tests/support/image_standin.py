@@ -121,6 +121,9 @@ class ImageStandin(Standin):
     def cuMemcpy3DAsync(self, desc: int, stream: int) -> None:
         self.inside()
         copy = Copy.from_buffer_copy((ctypes.c_char * ctypes.sizeof(Copy)).from_address(desc))
+        if _ARRAY not in (copy.srcMemoryType, copy.dstMemoryType):
+            self.copy_rows(copy, stream)
+            return
         self.copies.append(copy)
         back = copy.srcMemoryType == _ARRAY
         near, far = ("dst", "src") if back else ("src", "dst")
@@ -143,6 +146,31 @@ class ImageStandin(Standin):
             array.data[:] = ctypes.string_at(address, len(array.data)) if staged is None else staged
 
         self.submit(stream, fill)
+
+    def copy_rows(self, copy: Copy, stream: int) -> None:
+        """Rows with a pitch, none of which overlap, between the host and a GPU, or within one."""
+        assert copy.Depth == 1
+        ends = []
+        for side in ("src", "dst"):
+            kind, pitch = getattr(copy, f"{side}MemoryType"), getattr(copy, f"{side}Pitch")
+            assert kind in (_HOST, _DEVICE)
+            assert copy.WidthInBytes <= pitch < 1 << 31
+            assert copy.Height <= getattr(copy, f"{side}Height")
+            first = getattr(copy, f"{side}Host" if kind == _HOST else f"{side}Device")
+            ends.append([first + row * pitch for row in range(copy.Height)])
+            for address in ends[-1] if kind == _DEVICE else ():
+                self.check(address, copy.WidthInBytes)
+        sources, targets = ends
+        hosted, width = copy.srcMemoryType == _HOST and not self.is_pinned(sources[0]), copy.WidthInBytes
+        staged = [ctypes.string_at(source, width) for source in sources] if hosted else sources
+
+        def run() -> None:
+            for target, source in zip(targets, staged):
+                ctypes.memmove(target, source, width)
+
+        self.submit(stream, run)
+        if copy.dstMemoryType == _HOST and not self.is_pinned(targets[0]):
+            self.finish_stream(stream)
 
     def resource(self, address: int) -> Any:
         """What a resource descriptor names."""

@@ -31,6 +31,7 @@ class Result(enum.IntEnum):
     CUDA_ERROR_INVALID_PTX = 218
     CUDA_ERROR_INVALID_HANDLE = 400
     CUDA_ERROR_NOT_READY = 600
+    CUDA_ERROR_NOT_SUPPORTED = 801
     CUDA_ERROR_ILLEGAL_ADDRESS = 700
     CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
@@ -186,6 +187,9 @@ class Streams:
         self.finish_stream(handle)
         del self.streams[handle]
 
+    def cuStreamGetFlags(self, handle: int, out: int) -> None:
+        ctypes.c_uint32.from_address(out).value = 0 if self.stream(handle).blocking else 1
+
     def cuStreamGetPriority(self, handle: int, out: int) -> None:
         ctypes.c_int.from_address(out).value = self.stream(handle).priority
 
@@ -316,9 +320,9 @@ class Streams:
         ctypes.c_uint64.from_address(out).value = graph
 
     def cuStreamIsCapturing(self, handle: int, out: int) -> None:
-        """On the default stream it is an error to ask while another stream is captured."""
+        """On the default stream it is an error to ask while a blocking stream is captured."""
         stream = self.stream(handle)
-        if stream is self.streams[0] and any(c.mode != CAPTURE_MODES["relaxed"] for c in self._captures()):
+        if stream is self.streams[0] and any(o.blocking and o.capture is not None for o in self.streams.values()):
             raise Fault(Result.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         capture = stream.capture
         ctypes.c_int.from_address(out).value = 0 if capture is None else 2 if capture.invalid else 1

@@ -177,17 +177,37 @@ class ShadowMemory:
 
     def _add_global_memory(self) -> None:
         """Add a region for each range of global memory."""
-        alone = {(buffer.address, buffer.nbytes): owner for buffer, owner in self.unwritten_buffers}
+        alone = {(b.address, b.nbytes): owner for b, owner in self.unwritten_buffers if self._can_keep(owner)}
+        apart = set()
         for low, high, members in self.spans:
-            owner = alone.pop((low, high - low), None) if members == 1 else None
-            kept = self._kept_region(low, high - low, owner) if owner else self._region(low, high - low, Kind.GLOBAL)
-            self.regions.append(kept)
+            owner = alone.get((low, high - low)) if members == 1 else None
+            if owner is None:
+                self.regions.append(self._region(low, high - low, Kind.GLOBAL))
+            else:
+                apart.add((low, high - low))
+                self.regions.append(self._kept_region(low, high - low, owner))
         self.unwritten_buffers = [
-            (buffer, owner) for buffer, owner in self.unwritten_buffers if (buffer.address, buffer.nbytes) in alone
+            (buffer, owner) for buffer, owner in self.unwritten_buffers if (buffer.address, buffer.nbytes) not in apart
         ]
         for buffer, owner in self.unwritten_buffers:
             unwritten = owner.unwritten.mask() if isinstance(owner.unwritten, Marked) else owner.unwritten
-            mark(self._last_writers(buffer), unwritten, buffer.nbytes, self.granule)
+            lead = self._lead(buffer)
+            if lead and unwritten is not True:
+                unwritten = np.concatenate([np.zeros(lead, bool), unwritten])
+            mark(self._last_writers(buffer), unwritten, lead + buffer.nbytes, self.granule)
+
+    def _can_keep(self, owner: TracksWrites) -> bool:
+        """Whether an array can keep its words: it is no part of one, and they say of each byte what is known."""
+        marked = owner.unwritten
+        if owner.is_part or marked is True or (isinstance(marked, Marked) and marked.granule == self.granule):
+            return not owner.is_part
+        mask = marked.mask() if isinstance(marked, Marked) else marked
+        starts = np.arange(0, len(mask), 1 << self.granule)
+        return bool((np.logical_or.reduceat(mask, starts) == np.logical_and.reduceat(mask, starts)).all())
+
+    def _lead(self, buffer: Buffer) -> int:
+        """The bytes of the first granule that are before an array, which may be a part of another one."""
+        return buffer.address & (1 << self.granule) - 1
 
     def words(self, region: Region, host: int, granules: int, plane: int = Plane.WRITER) -> np.ndarray[Any, Any]:
         """The shadow words in a plane of so many granules from a host address on."""
@@ -196,7 +216,8 @@ class ShadowMemory:
 
     def _last_writers(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         region = next(region for region in self.regions if region.holds(buffer.address))
-        return self.words(region, buffer.address, (buffer.nbytes + (1 << self.granule) - 1) >> self.granule)
+        nbytes = self._lead(buffer) + buffer.nbytes
+        return self.words(region, buffer.address, (nbytes + (1 << self.granule) - 1) >> self.granule)
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Clear the words of memory that ``malloc`` has given."""
@@ -210,7 +231,11 @@ class ShadowMemory:
     def release(self, keeps: bool = False) -> None:
         """Return the words to the store, and to the arrays what is still unwritten; ``keeps`` the shadow states."""
         for buffer, owner in self.unwritten_buffers:
-            unwritten = np.repeat(self._last_writers(buffer) == UNWRITTEN, 1 << self.granule)[: buffer.nbytes]
+            lead, found = self._lead(buffer), self._last_writers(buffer) == UNWRITTEN
+            unwritten = np.repeat(found, 1 << self.granule)[lead : lead + buffer.nbytes]
+            before = owner.unwritten
+            if before is not None and before is not True:  # of a granule that was written in part it says all
+                unwritten = unwritten & (before.mask() if isinstance(before, Marked) else before)
             owner.unwritten = unwritten if unwritten.any() else None
         if self.uses_proxies:
             for marked in self.kept:
