@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
     ["errors", "collector", "text_table"],
     ["config", "types"],
-    ["isa"],
+    ["isa", "machine_code"],
     ["ir"],
     ["analysis", "text"],
     ["verify"],
