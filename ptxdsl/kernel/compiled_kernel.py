@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +15,7 @@ from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..language.block_needs import BlockNeed, BoxNeed
+from ..language.introspection.observed import Observed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
 from .nvtx_ranges import NvtxRun
@@ -54,8 +55,8 @@ class CompiledKernel:
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
-        self.unchanged: Callable[[], bool] | None = None
-        """Whether what it was traced from is as it was; None for PTX, which depends on nothing."""
+        self.observed: Observed | None = None
+        """What it was traced from; None for PTX, which depends on nothing."""
         self._runs: dict[str, Run] = {}
         self.cache = cache or ModuleCache()
 

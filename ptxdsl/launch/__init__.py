@@ -6,8 +6,9 @@ from .geometry import (
     IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar, TracksWrites,
     buffers_of, clustered, stream_handle,
 )
+from .launched import Launched
 
 __all__ = [
-    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Scalar",
-    "TracksWrites", "buffers_of", "clustered", "stream_handle",
+    "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument", "LaunchConfig", "Launched",
+    "Scalar", "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]
