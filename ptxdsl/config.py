@@ -21,7 +21,7 @@ from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
     "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Dump", "backend_token", "current", "device", "observer", "override",
-    "report", "sanitizers", "use", "write_dump",
+    "report", "sanitizers", "use", "variables", "write_dump",
 ]
 
 BACKENDS = ("auto", "gpu", "emulator")
@@ -237,6 +237,16 @@ def current() -> Config:
     return found
 
 
+_LAUNCHING = tuple(
+    _key(f"{_PREFIX}{name}") for name in ("BACKEND", "DEVICE", "ARCH", "LINEINFO", "NVTX", "LOG", "DEBUG")
+)
+
+
+def variables() -> tuple[Mapping[Any, Any], tuple[Any, ...]]:
+    """The environment's own table, and the names in it of the variables that a launch on a GPU depends on."""
+    return _environ, _LAUNCHING
+
+
 def backend_token() -> tuple[object, ...]:
     """Equal at two times only if backend and observer are the same; cheaper than :func:`current`."""
     return _environ.get(_BACKEND), _overrides.get(), observer.get()
@@ -260,6 +270,18 @@ def write_dump(kind: str, name: str, content: str | bytes) -> None:
         raise ConfigError(f"dump wants {name} written to {dump.folder}: {error.strerror}", loc=caller()) from None
 
 
+_alike: dict[Any, tuple[tuple[str, Any], ...]] = {}
+_MOST_ALIKE = 256
+
+
+def _same(changed: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Changes as a tuple, the same one as for equal changes before: launches compare them by identity."""
+    changes = tuple(changed.items())
+    if len(_alike) >= _MOST_ALIKE:
+        _alike.clear()
+    return _alike.setdefault(tuple((name, type(value), value) for name, value in changes), changes)
+
+
 class override:
     """Change settings from here on; as a context manager, for its block only.
 
@@ -272,7 +294,7 @@ class override:
 
     def __init__(self, **settings: Any) -> None:
         changed = {**dict(_overrides.get()), **{name: self._value(name, value) for name, value in settings.items()}}
-        self._token: Token[tuple[tuple[str, Any], ...]] | None = _overrides.set(tuple(changed.items()))
+        self._token: Token[tuple[tuple[str, Any], ...]] | None = _overrides.set(_same(changed))
 
     @staticmethod
     def _value(name: str, value: Any) -> Any:

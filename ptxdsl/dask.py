@@ -10,7 +10,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from .emulator.codegen.host import cores
+from .machine_code.host import cores
 from .kernel.backends import choose
 
 __all__ = ["cluster"]

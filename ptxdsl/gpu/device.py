@@ -130,6 +130,18 @@ class Driver:
             raise self.error(function, result)
         return values[0] if len(values) == 1 else tuple(values) if values else None
 
+    def address_of(self, function: bytes, version: int) -> int:
+        """Where a function of the driver is in memory; CUDA's streams a thread are those of the bindings."""
+        per_thread = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") not in ("0", "")
+        flags = self.cu.CUdriverProcAddress_flags
+        kind = flags.CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM if per_thread else flags.CU_GET_PROC_ADDRESS_DEFAULT
+        return int(self.call("cuGetProcAddress", function, version, kind.value)[0])
+
+    @functools.cached_property
+    def several(self) -> bool:
+        """Whether there are other GPUs beside it."""
+        return int(self.call("cuDeviceGetCount")) > 1
+
     def error(self, function: str, result: Any) -> DriverError:
         """What a function's result means; of one that ends the context, which launches may have caused it."""
         name = _name(result)

@@ -1,156 +1,188 @@
-"""The fast path of a launch: one that was made before, made again in two microseconds.
+"""The short way of a launch: what the first ones of a signature went through, as a plan for machine code.
 
-The first launch of a kernel with arguments of certain Python types goes through every check there is. Once it went
-well, only what can differ between two objects of the same types is checked again: dtype, contiguity, device and
-alignment of an array, the range of a number. With anything unusual the fast path declines, and the launch goes through
-all checks again, which either accept or explain it.
+The first launches of a kernel with arguments of certain Python types go through every check there is. Then only what
+can differ between two objects of the same types is checked again, and that by machine code (:mod:`.launch_code`):
+dtype, shape, strides, device and alignment of an array, the range of a number, and whether settings and what the
+kernel was traced from are as they were. What is unusual goes through all checks again, which either accept or explain
+it. This module says which handler an argument gets, and fills in what that compares.
 """
 
 from __future__ import annotations
 
-import struct
+import ctypes
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import config
-from ..ir.signature import KernelParameter, PtrType
-from ..launch import FastPath
-from ..launch.arrays import library_of, view
-from ..launch.device_array import DeviceArray
-from ..launch.torch_tensors import count_version, is_torch
-from ..launch.scalars import STRUCT_CODES, packed_range
-from ..types import ScalarType
-from .function import LoadedFunction, Prepared
+from ..language.introspection.observed import MISSING, Observed
+from ..launch import LaunchConfig, Launched
+from ..launch.arrays import library_of
+from ..launch.captures import current_stream
+from ..launch.torch_tensors import count_versions, is_torch
+from .argument_plans import ArgumentPlan, exchange_functions, planned
+from .function import LoadedFunction
+from .launch_code import Argument, Place, Plan, address
 
-__all__ = ["fast_path", "packers", "parameter_struct", "stream_of"]
+__all__ = ["plan_of", "stream_of"]
 
-Pack = Callable[[Any], Any]
-
-
-class Unusual(Exception):
-    """An argument that the fast path does not take."""
-
-
-def parameter_struct(parameters: Sequence[KernelParameter], offsets: Sequence[int]) -> struct.Struct | None:
-    """What packs all parameters at their offsets with one call; None if one is no plain number or pointer."""
-    layout, size = ["<"], 0
-    for parameter, offset in zip(parameters, offsets):
-        code = "Q" if isinstance(parameter.annotation, PtrType) else STRUCT_CODES.get(str(parameter.annotation))
-        if code is None:
-            return None
-        layout.append(f"{offset - size}x{code}")
-        size = offset + struct.calcsize(f"<{code}")
-    return struct.Struct("".join(layout))
+_LAUNCH, _GET, _PUSH, _POP, _CAPTURES = (
+    b"cuLaunchKernelEx", b"cuCtxGetCurrent", b"cuCtxPushCurrent", b"cuCtxPopCurrent", b"cuStreamIsCapturing",
+)
+_VERSION = 12000
+"""The least version of the driver's interface: all of these functions are as they were then."""
 
 
-def packers(
-    parameters: Sequence[KernelParameter], args: Sequence[object], ordinal: int, written: frozenset[str]
-) -> tuple[Pack, ...] | None:
-    """One function an argument, which gives the number to pack for another object of the same type."""
-    found = [_packer(p, value, ordinal, p.name in written) for p, value in zip(parameters, args)]
-    return None if None in found else tuple(found)  # type: ignore[arg-type]
+def plan_of(function: LoadedFunction, geometry: LaunchConfig, launched: Launched, owner: object) -> Plan | None:
+    """What makes such launches again; None where that needs all checks each time.
 
-
-def _packer(parameter: KernelParameter, value: Any, ordinal: int, written: bool) -> Pack | None:
-    kind = parameter.annotation
-    if isinstance(kind, PtrType):
-        seen = view(value)
-        if seen is None or seen.device != ordinal or seen.itemsize != kind.dtype.bytes or seen.stream is not None:
-            return None
-        return _pointer(value, ordinal, seen.itemsize, written)
-    if not isinstance(kind, ScalarType) or str(kind) not in STRUCT_CODES:
-        return None
-    if type(value) is not (float if kind.is_float else int):
-        return None
-    return _within(*packed_range(kind))
-
-
-def _within(low: float, high: float) -> Pack:
-    def pack(value: float) -> float:
-        if low <= value <= high:
-            return value
-        raise Unusual
-
-    return pack
-
-
-def _pointer(value: Any, ordinal: int, size: int, written: bool) -> Pack | None:
-    if type(value) is DeviceArray:
-        return _device_array(value.dtype, ordinal)
-    if is_torch(value):
-        pack = _torch(value.dtype, value.layout, ordinal, size)
-        return _counted(pack) if written else pack
-    return None
-
-
-def _device_array(dtype: Any, ordinal: int) -> Pack:
-    def pack(array: DeviceArray) -> int:
-        if array.dtype is dtype and array.device == ordinal:
-            return array.address
-        raise Unusual
-
-    return pack
-
-
-def _torch(dtype: Any, layout: Any, ordinal: int, size: int) -> Pack:
-    def pack(tensor: Any) -> int:
-        if tensor.dtype is dtype and tensor.layout is layout and tensor.get_device() == ordinal:
-            address: int = tensor.data_ptr()
-            if tensor.is_contiguous() and not address % size:
-                return address
-        raise Unusual
-
-    return pack
-
-
-def _counted(pack: Pack) -> Pack:
-    """For a tensor that the kernel stores to."""
-    def counted(tensor: Any) -> int:
-        address: int = pack(tensor)
-        if tensor.requires_grad or tensor.is_neg():
-            raise Unusual
-        count_version(tensor)
-        return address
-
-    return counted
-
-
-def fast_path(
-    function: LoadedFunction, prepared: Prepared, packs: tuple[Pack, ...], pack_into: Callable[..., None],
-    stream: int | Callable[[], int],
-) -> FastPath:
-    """A launch that went well, ready to be made with other objects of the same types.
-
-    A closure over everything that stays the same, since here each lookup of an attribute counts.
+    ``owner`` is the array whose library says on which stream, where none was given.
     """
-    gpu, handle, slots = function.gpu, function.handle, function.slots
-    submit, current, context = gpu.cu.cuLaunchKernelEx, gpu.cu.cuCtxGetCurrent, int(gpu.context)
-    fixed = None if callable(stream) else function.struct(prepared, stream)
-    backend_token, token = config.backend_token, config.backend_token()
+    settings = config.current()
+    if settings.log == "debug" or settings.debug or _has_references(function):
+        return None
+    stream = None if owner is not None else current_stream(geometry, function.gpu.device) or 0
+    plan = Plan()
+    plan.kept = [function, geometry, launched.observed, launched.generation]
+    arguments = _arguments(plan, function, launched, stream)
+    if arguments is None:
+        return None
+    total = len(launched.given)
+    plan.positional, plan.named = total - len(launched.names), len(launched.names)
+    plan.names = _words(plan, [_object(plan, sys.intern(name)) for name in launched.names])
+    plan.arguments = ctypes.addressof(arguments)
+    plan.alive = ctypes.addressof(launched.generation)
+    plan.settings = _object(plan, config._overrides.get())
+    _set_places(plan, launched.observed)
+    plan.parameters = _words(plan, function.offsets[:-1])
+    plan.parameter_count, plan.nbytes = len(function.offsets) - 1, function.offsets[-1]
+    _set_driver(plan, function, geometry, stream)
+    _set_stream(plan, stream, owner, function.prepare(geometry).structs)
+    plan.count_versions = _object(plan, count_versions())
+    return plan
 
-    def launch(args: Sequence[object]) -> bool:
-        if backend_token() != token:
-            return False
-        try:
-            values = [pack(value) for pack, value in zip(packs, args)]
-        except Unusual:
-            return False
-        if int(current()[1]) != context:
-            return False
-        struct = fixed if fixed is not None else function.struct(prepared, stream())  # type: ignore[operator]
-        try:
-            memory, _, address = slot = slots.pop()
-        except IndexError:
-            memory, _, address = slot = function.slot()
-        pack_into(memory, 0, *values)
-        (result,) = submit(struct, handle, address, 0)
-        slots.append(slot)
-        if result != 0:
-            raise gpu.error("cuLaunchKernelEx", result)
-        return True
 
-    return launch
+def _has_references(function: LoadedFunction) -> bool:
+    """Whether the module declares textures, samplers or surfaces, which may be bound to others at any time."""
+    return any(variable.type.kind == "o" for variable in function.kernel.module.variables)
+
+
+def _object(plan: Plan, value: object) -> int:
+    """The address of an object, which the plan keeps."""
+    plan.kept.append(value)
+    return id(value)
+
+
+def _object_at(plan: Plan, structure: Any) -> int:
+    """The address of a structure, which the plan keeps."""
+    plan.kept.append(structure)
+    return ctypes.addressof(structure)
+
+
+def _words(plan: Plan, words: Sequence[int]) -> int:
+    made = (ctypes.c_uint64 * max(len(words), 1))(*words)
+    plan.kept.append(made)
+    return ctypes.addressof(made)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The arguments
+
+
+def _arguments(plan: Plan, function: LoadedFunction, launched: Launched, stream: int | None) -> Any:
+    """What is checked of each argument, in the order in which they were given; None if one has no short way."""
+    kernel, gpu = function.kernel, function.gpu
+    starts = _starts(function)
+    made = (Argument * max(len(launched.given), 1))()
+    for entry, value, position in zip(made, launched.given, launched.positions):
+        if position is None:
+            entry.handler, entry.type, entry.object = address("constant"), id(type(value)), _object(plan, value)
+            continue
+        parameter = kernel.parameters[position]
+        entries = slice(starts[position], starts[position] + len(parameter.ptx))
+        argument = ArgumentPlan(
+            parameter, value, launched.arguments[entries], function.offsets[entries],
+            kernel.bind.converters[position], gpu.device, gpu.several, parameter.name in kernel.written,
+            kernel.foreign, any(need.parameter == parameter.name for need in kernel.box_needs), stream,
+        )
+        kept = planned(argument, entry)
+        if kept is None:
+            return None
+        plan.kept += kept
+    plan.kept.append(made)
+    return made
+
+
+def _starts(function: LoadedFunction) -> list[int]:
+    """Which .param each parameter begins with."""
+    starts = [0]
+    for parameter in function.kernel.parameters:
+        starts.append(starts[-1] + len(parameter.ptx))
+    return starts
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What must be as it was
+
+
+def _set_places(plan: Plan, observed: Observed | None) -> None:
+    """The settings that matter, by the variables of the environment; what the kernel was traced from."""
+    table, variables = config.variables()
+    found = [("PyDict_GetItem", table, name, table.get(name, MISSING)) for name in variables]
+    rest = None
+    if observed is not None:
+        compared, rest = observed.by_identity()
+        found += compared
+    places = (Place * len(found))()
+    for place, (getter, owner, key, value) in zip(places, found):
+        place.getter, place.owner = address(f"place:{getter}"), _object(plan, owner)
+        place.key, place.value = _object(plan, key), 0 if value is MISSING else _object(plan, value)
+    plan.kept.append(places)
+    plan.places, plan.place_count = ctypes.addressof(places), len(found)
+    plan.unchanged = 0 if rest is None else _object(plan, rest.unchanged)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What the driver is asked
+
+
+def _set_driver(plan: Plan, function: LoadedFunction, geometry: LaunchConfig, stream: int | None) -> None:
+    gpu = function.gpu
+    prepared = function.prepare(geometry)
+    struct = function.struct(prepared, stream or 0)
+    plan.kept += (struct, prepared)
+    ctypes.memmove(ctypes.addressof(plan) + Plan.config.offset, int(struct.getPtr()), Plan.config.size)
+    plan.function, plan.context, plan.ordinal = int(function.handle), int(gpu.context), gpu.device
+    plan.launch, plan.get_context, plan.push_context, plan.pop_context, plan.is_capturing = (
+        gpu.address_of(name, _VERSION) for name in (_LAUNCH, _GET, _PUSH, _POP, _CAPTURES)
+    )
+    plan.module_kept = ctypes.addressof(function.loaded.kept)
+    names = [parameter.name for parameter in function.kernel.parameters]
+    plan.number = gpu.in_flight.planned(function.kernel.entry, geometry, names)
+    plan.ring = _object_at(plan, gpu.in_flight.ring)
+    plan.failed = _object(plan, lambda code: _raise(function, code))
+
+
+def _raise(function: LoadedFunction, code: int) -> None:
+    gpu = function.gpu
+    try:
+        result: Any = gpu.cu.CUresult(code)
+    except ValueError:  # a newer driver's
+        result = code
+    raise gpu.error(_LAUNCH.decode(), result)
+
+
+def _set_stream(plan: Plan, stream: int | None, owner: object, structs: dict[int, Any]) -> None:
+    exchange = exchange_functions(type(owner)) if is_torch(owner) else None
+    current = stream_of(owner, plan.ordinal)
+    if exchange is not None and exchange[1]:
+        plan.work_stream = exchange[1]
+    elif current is not None:
+        plan.current_stream = _object(plan, current)
+    if stream is None:
+        plan.known_streams = _object(plan, structs)
+    else:
+        plan.stream = stream
 
 
 def stream_of(owner: object, ordinal: int) -> Callable[[], int] | None:

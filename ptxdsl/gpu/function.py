@@ -62,6 +62,13 @@ class Loadable(Protocol):
     def assembled(self, arch: str) -> Assembled:
         """Its machine code for a target."""
 
+    foreign: bool
+    box_needs: Sequence[Any]
+
+    @property
+    def bind(self) -> Any:
+        """What turns the user's arguments into the kernel's."""
+
     def run_on(self, backend: str) -> Any:
         """The kernel loaded on a backend."""
 
@@ -91,6 +98,7 @@ class LoadedModule:
                 self.handle = gpu.call("cuModuleLoadData", kernel.assembled(arch).cubin)
             except NoAssembler:
                 self.handle = _compiled_in_driver(kernel, gpu)
+        self.kept = ctypes.c_bool(False)
         self.dynamic: dict[str, int] = {}
         """The most dynamic shared memory that each entry has been allowed, in bytes."""
         unload = partial(gpu.discard, "cuModuleUnload", self.handle)
@@ -98,6 +106,7 @@ class LoadedModule:
 
     def keep(self) -> None:
         """Never unload it: a graph launches it, whose end nothing tells."""
+        self.kept.value = True
         if self not in _kept:
             _kept.append(self)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,11 +11,12 @@ from typing import NamedTuple
 from ..errors import Loc
 from ..launch import Argument, Buffer, LaunchConfig
 
-__all__ = ["InFlight"]
+__all__ = ["InFlight", "Ring"]
 
 _TOLD = 8
 """How many launches a message names."""
 _KEPT = 1024
+_numbers = itertools.count(1)
 
 
 class _Launch(NamedTuple):
@@ -29,27 +32,60 @@ class _Launch(NamedTuple):
         return f"kernel `{self.entry}`[{self.geometry.grid}, {self.geometry.block}]({given}){place}"
 
 
+class Ring(ctypes.Structure):
+    """The launches that machine code made: ``count`` so far, and the last ones by their plans and streams."""
+
+    _fields_ = [("count", ctypes.c_uint64), ("launches", ctypes.c_uint64 * 2 * _KEPT)]
+
+
 class InFlight:
     """The launches of one GPU since all of its work was last known to be done."""
 
     def __init__(self) -> None:
-        self._launches: deque[_Launch] = deque(maxlen=_KEPT)
+        self.ring = Ring()
+        """Machine code notes here what it launches, since it has no time to say more."""
+        self._plans: dict[int, _Launch] = {}
+        self._launches: deque[tuple[int, _Launch]] = deque(maxlen=_KEPT)
+        """Those of Python, each with the count of the others when it was made."""
+        self._done, self._done_on = 0, dict[int, int]()
+        """How many launches of machine code are done, of all and of those on a stream."""
 
     def note(
         self, entry: str, geometry: LaunchConfig, arguments: Sequence[Argument], stream: int, loc: Loc | None
     ) -> None:
         """A launch was handed to the driver."""
         shown = tuple((a.name, a.dtype, a.shape) if type(a) is Buffer else (a.name, "", None) for a in arguments)
-        self._launches.append(_Launch(entry, geometry, shown, stream, loc))
+        self._launches.append((self.ring.count, _Launch(entry, geometry, shown, stream, loc)))
+
+    def planned(self, entry: str, geometry: LaunchConfig, names: Sequence[str]) -> int:
+        """The number by which machine code notes launches of a kernel; their arguments are not known."""
+        number = next(_numbers)
+        if len(self._plans) >= _KEPT:
+            self._plans.pop(next(iter(self._plans)), None)
+        self._plans[number] = _Launch(entry, geometry, tuple((name, "", None) for name in names), 0, None)
+        return number
 
     def clear(self, stream: int | None = None) -> None:
         """All are done, or those on a stream."""
-        left = [] if stream is None else [launch for launch in list(self._launches) if launch.stream != stream]
+        left = [] if stream is None else [each for each in list(self._launches) if each[1].stream != stream]
         self._launches = deque(left, _KEPT)
+        if stream is None:
+            self._done, self._done_on = self.ring.count, {}
+        else:
+            self._done_on[stream] = self.ring.count
+
+    def _all(self) -> list[_Launch]:
+        """The oldest first."""
+        found = [(at, 0, launch) for at, launch in list(self._launches)]
+        for at in range(max(self._done, self.ring.count - _KEPT), self.ring.count):
+            number, stream = self.ring.launches[at % _KEPT]
+            if number in self._plans and at >= self._done_on.get(stream, 0):
+                found.append((at, 1, self._plans[number]._replace(stream=stream)))
+        return [launch for *_, launch in sorted(found, key=lambda each: each[:2])]
 
     def suspects(self) -> tuple[str, Loc | None]:
         """Who may have caused a fault, in words, and where it was launched if there is only one."""
-        launches = list(self._launches)
+        launches = self._all()
         if not launches:
             return "a launch that ptxdsl did not make faulted", None
         if len(launches) == 1:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import nullcontext
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..errors import LaunchError, PerformanceWarning, caller
-from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig
+from ..launch import Argument, Buffer, Handle, LaunchConfig, Launched
 from ..launch.captures import captures, current_stream
 from .copies import HostCopies
 from .device import Driver, driver
 from .faults import repeated_on_fault
-from .fast_path import fast_path, packers, parameter_struct, stream_of
+from .fast_path import plan_of, stream_of
 from .function import Loadable, LoadedFunction, Prepared
+from .launch_code import Plan, supported
 
 if TYPE_CHECKING:
     from ..launch.arrays import View
@@ -86,23 +87,19 @@ class GpuRun:
             function.launch(prepared, stream, [copies.moved(argument) for argument in arguments])
             copies.fetch()
 
-    def fast_path(
-        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]
-    ) -> FastPath | None:
-        """What makes this launch again, for objects of the same types; None where it cannot leave anything out."""
-        buffers = [argument for argument in arguments if type(argument) is Buffer]
-        if not buffers or any(buffer.device is None for buffer in buffers) or config.current().debug:
+    def fast_path(self, geometry: LaunchConfig) -> None:
+        """There is none in Python: see :meth:`plan`."""
+
+    def plan(self, geometry: LaunchConfig, launched: Launched) -> Plan | None:
+        """What makes such launches again; None where all checks are needed each time."""
+        buffers = [argument for argument in launched.arguments if type(argument) is Buffer]
+        if not supported() or any(buffer.device is None for buffer in buffers):
             return None
-        function = self._function(_device(self.kernel.entry, buffers))
-        layout = parameter_struct(self.kernel.parameters, function.offsets)
-        packs = packers(self.kernel.parameters, args, function.gpu.device, self.kernel.written)
-        if layout is None or packs is None:
-            return None
-        current = current_stream(geometry, function.gpu.device)
-        if current in captures:
-            return None
-        library = _library_stream(buffers, function.gpu.device) if current is None else None
-        return fast_path(function, function.prepare(geometry), packs, layout.pack_into, library or current or 0)
+        function = self._loaded(launched.arguments, ())
+        owner = None
+        if current_stream(geometry, function.gpu.device) is None:
+            owner = _stream_owner(buffers, function.gpu.device)
+        return plan_of(function, geometry, launched, owner)
 
     def _function(self, ordinal: int) -> LoadedFunction:
         found = self.functions.get(ordinal)
@@ -161,13 +158,14 @@ def _stream(geometry: LaunchConfig, buffers: Sequence[Buffer | View], ordinal: i
     given = current_stream(geometry, ordinal)
     if given is not None:
         return given
-    library = _library_stream(buffers, ordinal)
+    library = stream_of(_stream_owner(buffers, ordinal), ordinal)
     return library() if library else 0
 
 
-def _library_stream(buffers: Sequence[Buffer | View], ordinal: int) -> Callable[[], int] | None:
-    known = (stream_of(buffer.owner, ordinal) for buffer in buffers if buffer.device is not None)
-    return next((each for each in known if each), None)
+def _stream_owner(buffers: Sequence[Buffer | View], ordinal: int) -> object:
+    """The first array of a library that has current streams; None if there is none."""
+    owners = (buffer.owner for buffer in buffers if buffer.device is not None)
+    return next((owner for owner in owners if stream_of(owner, ordinal)), None)
 
 
 def _wait(gpu: Driver, stream: int, buffers: Sequence[Buffer | View]) -> None:

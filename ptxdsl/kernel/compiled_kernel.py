@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +14,7 @@ from ..errors import LaunchError, caller
 from ..ir import Function, Module
 from ..ir.signature import KernelParameter
 from ..language.block_needs import BlockNeed, BoxNeed
+from ..language.introspection.observed import Observed
 from ..launch import LIMITS, LaunchConfig
 from . import directives
 from .backends import device_memory
@@ -56,8 +57,8 @@ class CompiledKernel:
         self._text = text
         self.references: dict[str, Any] = {}
         """What the textures, samplers and surfaces that the module declares are bound to."""
-        self.unchanged: Callable[[], bool] | None = None
-        """Whether what it was traced from is as it was; None for PTX, which depends on nothing."""
+        self.observed: Observed | None = None
+        """What it was traced from; None for PTX, which depends on nothing."""
         self._runs: dict[str, Run] = {}
         self.cache = cache or ModuleCache()
 

@@ -6,7 +6,9 @@ constants and the target of a launch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from ctypes import c_bool
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +19,10 @@ from ..ir import Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
 from ..language.builder import thread
-from ..launch import DEFAULT_STREAMS, FastPath, LaunchConfig
+from ..launch import DEFAULT_STREAMS, FastPath, LaunchConfig, Launched, stream_handle
 from .backends import check, choose
 from .compiled_kernel import CompiledKernel
+from .run import Run
 
 if TYPE_CHECKING:
     from ..emulator.tools.tiers import Tiers
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
 
 __all__ = ["Dispatcher", "Launch"]
+
+_MOST_PLANS = 16
+"""How many short ways the launches in one geometry have."""
+_MOST_TRIED = 256
+_lock = threading.Lock()
 
 
 class Dispatcher:
@@ -37,8 +45,8 @@ class Dispatcher:
     def __init__(self, entry: str) -> None:
         self.entry = entry
         self._launches: dict[Any, Prepared] = {}
-        self.generation = object()
-        """Another one after each ``retrace``."""
+        self.generation = c_bool(True)
+        """Another one after each ``retrace``, which makes the one before false."""
         self.warned: set[str] = set()
 
     def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
@@ -54,9 +62,23 @@ class Dispatcher:
     def __getitem__(self, item: Any) -> Launch:
         """``k[grid, block]``, ``k[grid, block, stream]`` or ``k[grid, block, stream, shared]``, ready to be called."""
         try:
+            if len(item) > 2 and type(item[2]) is not int:
+                return self._on_stream(item)
             return Launch(self, self._launches[item])
         except (KeyError, TypeError):
             pass
+        return Launch(self, self._prepare(item))
+
+    def _on_stream(self, item: Any) -> Launch:
+        """On a stream that is no number: the launch is prepared for its handle, and keeps the object."""
+        stream = item[2]
+        if type(item) is tuple and len(item) <= 4 and stream is not None:
+            item = (*item[:2], stream_handle(stream), *item[3:])
+        launch = Launch(self, self._launches.get(item) or self._prepare(item))
+        launch.stream = stream
+        return launch
+
+    def _prepare(self, item: Any) -> Prepared:
         if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
             came = ", ".join(map(repr, item)) if isinstance(item, tuple) else repr(item)
             raise LaunchError(
@@ -64,12 +86,12 @@ class Dispatcher:
                 loc=caller(), hint=f"`{self.entry}[grid, block]({', '.join(p.name for p in self.parameters)})`",
             )
         grid, block, stream, shared = (*item, None, 0)[:4] if len(item) != 3 else (*item, 0)
-        launch = self.configure(grid, block, stream=stream, shared=shared)
+        prepared = self.configure(grid, block, stream=stream, shared=shared).prepared
         if (stream is None or isinstance(stream, int)) and not any(isinstance(given, list) for given in item):
             if len(self._launches) >= 256:
                 self._launches.clear()
-            self._launches[item] = launch.prepared
-        return launch
+            self._launches[item] = prepared
+        return prepared
 
     def configure(
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
@@ -171,18 +193,54 @@ class Prepared:
     was compiled for it.
     """
 
-    __slots__ = ("backend", "checked", "config", "fast_paths", "stream")
+    __slots__ = ("backend", "checked", "config", "fast_paths", "plans", "stream", "tried")
 
     def __init__(self, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
         self.config, self.backend, self.stream = geometry, backend, stream
         self.checked: CompiledKernel | None = None
         self.fast_paths: dict[Any, tuple[object, Callable[[], bool] | None, FastPath]] = {}
+        self.plans: Any = b""
+        """What machine code makes launches by (`ptxdsl.gpu.launch_code.Plans`), the latest plan first."""
+        self.tried: dict[Any, tuple[object, int]] = {}
+        """How many launches with arguments of certain types took the long way."""
+
+    def is_due(self, kinds: Any, observed: object) -> bool:
+        """Whether a plan is to be made: when the 2nd launch of its kind takes the long way, the 4th, the 8th, ...
+
+        So what never has a plan costs little, and what once was unusual may have one later.
+        """
+        before, count = self.tried.get(kinds, (observed, 0))
+        count = count + 1 if before is observed else 1
+        if len(self.tried) >= _MOST_TRIED:
+            self.tried.clear()
+        self.tried[kinds] = observed, count
+        return count > 1 and not count & (count - 1)
+
+    def add(self, plan: Any) -> None:
+        """Have launches made by a plan from now on."""
+        from ..gpu.launch_code import Plans
+
+        with _lock:
+            living = [other for other in self.plans.plans if other.is_alive] if self.plans else []
+            self.plans = Plans.of([plan, *living[: _MOST_PLANS - 1]])
+            _launch_by_machine_code()
+
+
+def _launch_by_machine_code() -> None:
+    """From now on ``Launch.__call__`` tries the plans, and takes the long way with what they refuse."""
+    from ..gpu.launch_code import method
+
+    if Launch.__call__ is Launch.long_way:
+        Launch.__call__ = method(Launch, Prepared, "__call__", Launch.long_way.__doc__ or "")  # type: ignore[method-assign]
 
 
 class Launch:
     """A kernel with its geometry, to be called with the arguments."""
 
-    __slots__ = ("kernel", "prepared")
+    __slots__ = ("kernel", "prepared", "stream")
+
+    stream: object
+    """What is kept as long as the launch, where only the handle is in ``prepared``."""
 
     def __init__(self, kernel: Dispatcher, prepared: Prepared) -> None:
         self.kernel, self.prepared = kernel, prepared
@@ -209,7 +267,7 @@ class Launch:
             )))
         return _prepared_again, (self.kernel, self.config, self.prepared.backend)
 
-    def __call__(self, *args: object, **named: object) -> None:
+    def long_way(self, *args: object, **named: object) -> None:
         """Run the kernel; on a GPU with device arrays only, start it."""
         key: tuple[object, ...] = (*map(type, args),)
         if named:  # with the types, since True == 1
@@ -225,6 +283,8 @@ class Launch:
             ):
                 return
         self._launch(args, named, key)
+
+    __call__ = long_way
 
     def warm(self, *args: object, **named: Any) -> None:
         """Make ready for such a launch, without making it: trace, assemble, load, and check the arguments.
@@ -248,9 +308,10 @@ class Launch:
             )
         names = [p.name for p in self.kernel.parameters] if named else []
         constants = {name: value for name, value in named.items() if name not in names}
+        given = (*args, *named.values())
         with paused():
             kernel = self.kernel.compiled(constants)
-            unchanged = kernel.unchanged
+            observed, generation = kernel.observed, self.kernel.generation
             if len(constants) != len(named):
                 args = kernel.bind.positional(args, {name: named[name] for name in named if name in names})
             if kernel is not self.prepared.checked:
@@ -267,8 +328,12 @@ class Launch:
             run.warm(geometry, arguments)
             return
         run(geometry, arguments)
-        if observer is None:
-            self._keep(run.fast_path(geometry, args, arguments), unchanged, constants, named, key)
+        # Other constants can be equal and yet different, as 0.0 and -0.0 are.
+        if observer is None and all(type(value) in (int, bool, str) for value in constants.values()):
+            by_name = [names.index(name) if name in names else None for name in named]
+            positions = [*range(len(given) - len(named)), *by_name]
+            launched = Launched(given, tuple(named), positions, arguments, observed, generation)
+            self._keep(run, geometry, launched, key if len(constants) == len(named) else None)
 
     def _chosen(self, kernel: CompiledKernel) -> tuple[str, LaunchConfig]:
         """The backend, and the geometry with the settings that are in force."""
@@ -285,17 +350,22 @@ class Launch:
             )
         return backend, geometry
 
-    def _keep(
-        self, fast_path: FastPath | None, unchanged: Callable[[], bool] | None, constants: Mapping[str, Any],
-        named: Mapping[str, object], key: tuple[object, ...],
-    ) -> None:
-        """Take the fast path from now on, where the types of the arguments and the values in ``named`` are the same."""
-        # Other constants can be equal and yet different, as 0.0 and -0.0 are.
-        exact = all(name in constants and type(value) in (int, bool, str) for name, value in named.items())
-        if fast_path is not None and exact:
-            if len(self.prepared.fast_paths) >= 16:
-                self.prepared.fast_paths.clear()
-            self.prepared.fast_paths[key] = (self.kernel.generation, unchanged, fast_path)
+    def _keep(self, run: Run, geometry: LaunchConfig, launched: Launched, key: tuple[object, ...] | None) -> None:
+        """Make the next launches shorter whose arguments have the same types and whose constants are the same.
+
+        ``key`` says both, and is None where parameters of the kernel came by name.
+        """
+        prepared, observed = self.prepared, launched.observed
+        fast_path = None if key is None else run.fast_path(geometry)
+        if fast_path is not None:
+            if len(prepared.fast_paths) >= _MOST_PLANS:
+                prepared.fast_paths.clear()
+            unchanged = None if observed is None else observed.unchanged
+            prepared.fast_paths[key] = (launched.generation, unchanged, fast_path)
+        elif prepared.is_due((*map(type, launched.given), launched.names, launched.constants), observed):
+            plan = run.plan(geometry, launched)
+            if plan is not None:
+                prepared.add(plan)
 
 
 def _prepared_again(kernel: Dispatcher, geometry: LaunchConfig, backend: str | None) -> Launch:

@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from copy import copy
+from ctypes import c_bool
 from time import perf_counter
 from types import FunctionType
 from typing import Any, overload
@@ -129,7 +130,7 @@ class Kernel(PickledAsFunction, Dispatcher):
         if found is None:
             found = self._new(key, values, target, lineinfo)
             self._note_change(latest, found[0])
-        found[1].unchanged = found[0].unchanged
+        found[1].observed = found[0].observed
         if len(self._latest) >= _LATEST:
             self._latest.pop(next(iter(self._latest)), None)
         self._latest[key] = found
@@ -204,7 +205,8 @@ class Kernel(PickledAsFunction, Dispatcher):
         """Forget what was traced: for changes that a launch cannot see, as in files that the kernel function reads."""
         self._latest.clear()
         self._known.clear()
-        self.generation = object()
+        self.generation.value = False
+        self.generation = c_bool(True)
 
     def __repr__(self) -> str:
         return f"<ptx_kernel {self.entry}({', '.join(f'{p.name}: {p.annotation}' for p in self.parameters)})>"

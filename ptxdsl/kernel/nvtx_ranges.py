@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import config
 from ..errors import ConfigError, caller
-from ..launch import Argument, FastPath, LaunchConfig
+from ..launch import Argument, FastPath, LaunchConfig, Launched
 from .run import Run
 
 __all__ = ["NvtxRun"]
@@ -34,11 +34,12 @@ class NvtxRun:
     def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         self._run.warm(geometry, arguments)
 
-    def fast_path(
-        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument]
-    ) -> FastPath | None:
+    def plan(self, geometry: LaunchConfig, launched: Launched) -> None:
+        """There is none: machine code opens no ranges."""
+
+    def fast_path(self, geometry: LaunchConfig) -> FastPath | None:
         """The fast path of the launch within a range; where it declines, the range of the long way follows it."""
-        fast = self._run.fast_path(geometry, args, arguments)
+        fast = self._run.fast_path(geometry)
         if fast is None:
             return None
         push, pop, attributes = self._domain.push_range, self._domain.pop_range, self._attributes(geometry)

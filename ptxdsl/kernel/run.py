@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller
-from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Scalar, TracksWrites, buffers_of
+from ..launch import Argument, Buffer, FastPath, Handle, LaunchConfig, Launched, Scalar, TracksWrites, buffers_of
 from ..launch.captures import captures, current_stream, refuse_host_arrays
 from ..launch.directions import copied
 
@@ -37,10 +37,11 @@ class Run(Protocol):
     def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument], /) -> None:
         """Make ready for such a launch: what only the first one has to do."""
 
-    def fast_path(
-        self, geometry: LaunchConfig, args: Sequence[object], arguments: Sequence[Argument], /
-    ) -> FastPath | None:
-        """What makes this launch again for objects of the same types as ``args``; None if nothing can be left out."""
+    def fast_path(self, geometry: LaunchConfig, /) -> FastPath | None:
+        """What makes such launches again, as a function of Python; None if nothing can be left out."""
+
+    def plan(self, geometry: LaunchConfig, launched: Launched, /) -> Any:
+        """The same for machine code, a :class:`ptxdsl.gpu.launch_code.Plan`."""
 
 
 class EmulatorRun:
@@ -136,7 +137,10 @@ class EmulatorRun:
                     hint='make it of a numpy array, or `backend="gpu"`',
                 )
 
-    def fast_path(self, geometry: LaunchConfig, *_: object) -> FastPath | None:
+    def plan(self, geometry: LaunchConfig, launched: Launched) -> None:
+        """There is none: a launch on the emulator is more than a call."""
+
+    def fast_path(self, geometry: LaunchConfig) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
         settings, bind = config.current(), self.bind
         if settings.log == "debug" or geometry.schedule is not None:  # each launch is reported, or explored

@@ -22,7 +22,7 @@ from .introspection.discarded import discarded
 from .registers import RegisterSupply, stem_of
 
 __all__ = [
-    "InRegister", "PendingRegion", "Region", "Trace", "activated", "current", "fatal", "swapped", "thread",
+    "InRegister", "PendingRegion", "Region", "Trace", "activated", "current", "fatal", "swapped", "thread", "traces",
 ]
 
 
@@ -91,6 +91,8 @@ class _Active(threading.local):
 
 thread = _Active()
 """What this thread is tracing."""
+traces: list[Trace] = []
+"""What all threads are tracing: empty where a launch, of which many go by, need not look at its thread's."""
 
 
 @contextmanager
@@ -111,10 +113,12 @@ def swapped(trace: Trace) -> Iterator[None]:
     """Trace a function in the middle of a kernel: ``trace`` is this thread's until it is complete."""
     outer = thread.trace
     thread.trace = trace
+    traces.append(trace)
     try:
         yield
     finally:
         thread.trace = outer
+        traces.remove(trace)
         trace.end()
 
 

@@ -6,8 +6,9 @@ from .geometry import (
     DEFAULT_STREAMS, IMAGE_KINDS, LIMITS, Argument, Buffer, FastPath, Handle, ImageArgument, LaunchConfig, Scalar,
     TracksWrites, buffers_of, clustered, stream_handle,
 )
+from .launched import Launched
 
 __all__ = [
     "DEFAULT_STREAMS", "IMAGE_KINDS", "LIMITS", "Argument", "Buffer", "FastPath", "Handle", "ImageArgument",
-    "LaunchConfig", "Scalar", "TracksWrites", "buffers_of", "clustered", "stream_handle",
+    "LaunchConfig", "Launched", "Scalar", "TracksWrites", "buffers_of", "clustered", "stream_handle",
 ]

@@ -53,17 +53,17 @@ class Binder:
             ) for parameter in parameters
         )
         self._checks, self._foreign = tuple(checks), foreign
-        self._converters = [_converter(check, foreign) for check in self._checks]
+        self.converters = [_converter(check, foreign) for check in self._checks]
 
     def __call__(self, args: Sequence[object]) -> list[Argument]:
-        if len(args) != len(self._converters):
+        if len(args) != len(self.converters):
             raise self._miscounted(args)
         bound: list[Argument] = []
         try:
-            for convert, value in zip(self._converters, args):
+            for convert, value in zip(self.converters, args):
                 bound += convert(value) if not isinstance(value, In) else self._directed(convert, value)
         except Unreadable as error:
-            name = self.names[self._converters.index(convert)]
+            name = self.names[self.converters.index(convert)]
             message = f"argument `{name}` of kernel `{self.kernel}` is a {type(value).__name__}, which {error}"
             hint = error.hint and error.hint.format(name)
             raise LaunchError(message, loc=caller(), hint=hint) from error
@@ -71,7 +71,7 @@ class Binder:
 
     def _directed(self, convert: Convert, value: In) -> list[Argument]:
         """The arguments for an array whose direction the caller has said."""
-        check = self._checks[self._converters.index(convert)]
+        check = self._checks[self.converters.index(convert)]
         convert = _converter(check._replace(written=value.direction != "in"), self._foreign)
         direction = value.direction if check.written or value.direction != "in" else None
         return [

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 import weakref
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
 
-__all__ = ["count_version", "is_torch", "records_gradient", "without_memory"]
+__all__ = ["count_version", "count_versions", "is_torch", "records_gradient", "without_memory"]
 
 _known: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
@@ -31,6 +33,20 @@ def is_torch(value: object) -> bool:
 def records_gradient(tensor: Any) -> bool:
     """Whether torch would want to know of a change of a tensor."""
     return bool(getattr(tensor, "requires_grad", False)) and sys.modules["torch"].is_grad_enabled()
+
+
+def count_versions() -> Callable[[tuple[Any, ...]], object]:
+    """A function that counts up the versions of several tensors; torch's own, where it takes several."""
+    counted = getattr(getattr(sys.modules.get("torch"), "_C", None), "_increment_version", None)
+    with suppress(TypeError):
+        if counted is not None and counted(()) is None:
+            return cast("Callable[[tuple[Any, ...]], object]", counted)
+
+    def each(tensors: tuple[Any, ...]) -> None:
+        for tensor in tensors:
+            count_version(tensor)
+
+    return each
 
 
 def count_version(tensor: Any) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import ptxdsl.dask
 from ptxdsl import Array, DeviceArray, Ptr, f32, ptx, ptx_kernel, u32, when
-from ptxdsl.emulator.codegen.host import cores
+from ptxdsl.machine_code.host import cores
 from ptxdsl.kernels import attention, quant
 
 WHY = "needs pip install 'ptxdsl[distributed]'"

@@ -12,7 +12,7 @@ import pytest
 
 import ptxdsl
 from ptxdsl import Kernel
-from ptxdsl.emulator.codegen.host import cores
+from ptxdsl.machine_code.host import cores
 from ptxdsl.kernels import attention
 
 joblib = pytest.importorskip("joblib", reason="needs pip install 'ptxdsl[distributed]'")

@@ -21,7 +21,7 @@ import pickled_kernels
 import ptxdsl
 import ray
 from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, when
-from ptxdsl.emulator.codegen.host import cores
+from ptxdsl.machine_code.host import cores
 
 @ptx_kernel
 def squares(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ import pytest
 
 import ptxdsl
 from ptxdsl import Array, LaunchError, Ptr, f32, ptx, ptx_kernel, use
-from ptxdsl.gpu.fast_path import Unusual, _pointer
 
 
 class Tensor:
@@ -148,18 +146,6 @@ def test_tensors_without_a_version_and_lazy_ones(torch: Any) -> None:
     assert y.version == [0] and y.array.all()
     with pytest.raises(LaunchError, match="which has memory that is not what it shows"):
         k[1, 4](Tensor(np.ones(4, np.float32), negated=True), y)
-
-
-def test_the_fast_path_of_a_gpu(torch: Any) -> None:
-    x = Tensor(np.zeros(4, np.float32))
-    read, stored = _pointer(x, 0, 4, False), _pointer(x, 0, 4, True)
-    assert read is not None and stored is not None
-    assert read(x) == stored(x) == x.data_ptr()
-    assert x.version == [1]
-    x.requires_grad = True
-    with pytest.raises(Unusual):
-        stored(x)
-    assert ctypes.c_uint64(read(x)).value == x.data_ptr()
 
 
 def test_torch_itself() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from ptxdsl import PtxWarning
-from ptxdsl.emulator.codegen.host import Host
 from ptxdsl.emulator.codegen.library import Library, _emit
 from ptxdsl.emulator.codegen.storage import Storage
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT
 from ptxdsl.launch import trusted_files
 from ptxdsl.launch.disk_cache import DiskCache, Index, digest
+from ptxdsl.machine_code.host import Host
 
 KEY = digest("the text")
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users")

@@ -19,7 +19,7 @@ LAYERS = [
     ["errors", "locks"],
     ["collector", "text_table"],
     ["config", "types"],
-    ["isa"],
+    ["isa", "machine_code"],
     ["ir"],
     ["analysis", "text"],
     ["verify"],

@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...machine_code.host import vector_registers
 from ..machine.layout import LANES
-from .host import vector_registers
 from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
 
 __all__ = ["WORD", "IndexedPlaces", "Places", "StridedPlaces", "concat", "gather", "gather_all", "scatter"]

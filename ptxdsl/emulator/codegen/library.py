@@ -8,8 +8,6 @@ module, and the object file is kept: the next process links it in a millisecond 
 from __future__ import annotations
 
 import contextlib
-import functools
-import itertools
 import os
 import re
 import threading
@@ -21,12 +19,12 @@ from ... import locks
 from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
+from ...machine_code.compiler import link_with_llvm, object_file, object_files
+from ...machine_code.host import cores, described, this_host
+from ...machine_code.object_files import link
+from ...machine_code.once import once
+from ...machine_code.shutdown import at_work
 from ..instructions.micro_op import Key
-from ..machine.once import once
-from .compiler import initialize, object_file, object_files
-from .host import cores, described, machine, this_host
-from .object_files import link
-from .shutdown import at_work
 from .storage import Storage, digest
 
 __all__ = ["Library", "library", "name_of_kept", "symbol"]
@@ -60,7 +58,6 @@ class Library:
         self._compiling: set[str] = set()
         """Handlers that some thread compiles."""
         self._handlers: dict[Key, int] = {}
-        self._linked: list[Any] = []
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
 
@@ -221,18 +218,7 @@ class Library:
         if linked is not None:
             self._symbols.update(linked)
             return
-        from llvmlite.binding import JITLibraryBuilder
-
-        unit = JITLibraryBuilder().add_object_img(image).add_current_process()
-        for name in names:
-            unit.export_symbol(name)
-        for name, address in self._symbols.items():
-            unit.import_symbol(name, address)
-        with at_work:
-            tracker = unit.link(_linker(), f"batch{next(_numbers)}")
-            found = {name: tracker[name] for name in names}
-        self._linked.append(tracker)
-        self._symbols.update(found)
+        self._symbols.update(link_with_llvm(image, names, self._symbols))
 
 
 def _text(build: Callable[[Any], object]) -> str:
@@ -255,18 +241,6 @@ def _text(build: Callable[[Any], object]) -> str:
                         vars(instruction).clear()
                     block.instructions.clear()
                 function.blocks.clear()
-
-
-_numbers = itertools.count()
-
-
-@functools.cache
-def _linker() -> Any:
-    """LLVM's linker."""
-    from llvmlite import binding
-
-    initialize()
-    return binding.create_lljit_compiler(machine(""))
 
 
 def _emit(module: Any, name: str, key: Key) -> None:

@@ -12,12 +12,12 @@ from functools import cached_property
 from pathlib import Path
 
 from ...launch.disk_cache import DiskCache, Index, digest
-from .host import Host
+from ...machine_code.host import Host
 
 __all__ = ["Storage", "digest", "fingerprint"]
 
 PACKAGE = Path(__file__).parents[2]
-PARTS = ("analysis", "emulator", "ir", "isa", "launch/texture_description.py", "text", "types.py")
+PARTS = ("analysis", "emulator", "ir", "isa", "launch/texture_description.py", "machine_code", "text", "types.py")
 """What handlers and micro-ops are made by, below the package."""
 KERNELS = 64 << 20
 """Bytes of what is kept of kernels."""

@@ -11,13 +11,13 @@ from typing import Any
 from llvmlite import ir
 
 from ...isa import lookup
+from ...machine_code.host import vector_registers
 from .. import semantics
 from ..machine.layout import LANES, Block, Warp
 from ..machine.status import Fault
 from ..instructions.operand_classes import OperandClass
 from ..instructions.warp import ActiveMask, Elect, Match, Reduce, Shuffle, Vote, WarpBarrier, source_lane
 from .handler import Handler, i1, i32, i64, lanes_of, pointer, zeros
-from .host import vector_registers
 from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits

@@ -16,8 +16,8 @@ from typing import Any
 from llvmlite import ir
 
 from ...isa import lookup
+from ...machine_code.host import vector_registers
 from .. import semantics
-from ..codegen.host import vector_registers
 from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute, WrapCheck

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 
 from llvmlite import ir
 
+from ...machine_code.host import vector_registers
 from ..codegen.handler import Handler, Lines, i32, i64, pointer
-from ..codegen.host import vector_registers
 from ..codegen.segments import LINE, lines_of
 from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
 from ...analysis.control_flow import BasicBlock
+from ...machine_code.host import cores
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
@@ -15,7 +16,6 @@ from ..instructions.clusters import ClusterBarrier
 from ..instructions.control import Branch, Exit, Reconvergence
 from ..instructions.instrumentation import EpochArrive, EpochBegin
 from ..codegen.code import Code
-from ..codegen.host import cores
 from ..instructions.micro_op import PlacedMicroOp
 from ..machine.layout import LANES
 from ..machine.warp_rows import lanes_of_warps

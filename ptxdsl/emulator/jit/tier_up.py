@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ... import locks
 from ..codegen.code import Code
-from ..codegen.shutdown import at_work
+from ...machine_code.shutdown import at_work
 
 __all__ = ["FAILED", "THREAD", "note_time", "seconds_before", "yielding"]
 

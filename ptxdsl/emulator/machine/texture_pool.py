@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ... import locks
 from ...errors import LaunchError, caller
 from ...launch.texture_description import ADDRESS_MODES, GEOMETRIES, TYPES, Levels, Sampling
+from ...machine_code.once import once
 from .allocation import number_at
 from .layout import LANES
 from .status import Number
-from .once import once
 from .structs import Struct, field
 
 if TYPE_CHECKING:

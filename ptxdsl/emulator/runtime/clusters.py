@@ -19,8 +19,8 @@ from contextvars import copy_context
 from functools import partial
 from time import perf_counter
 
+from ...machine_code.host import cores
 from ..codegen.code import Code
-from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry

@@ -19,8 +19,8 @@ from time import perf_counter
 from typing import NamedTuple
 
 from ...errors import EmulationError
+from ...machine_code.host import cores
 from ..codegen.code import Code
-from ..codegen.host import cores
 from ..jit.tier_up import note_time
 from ..machine.status import Status
 from . import host_threads

@@ -12,9 +12,9 @@ from ..codegen.library import library
 from ..instructions.instrumentation import (
     BarrierFollowing, MbarrierFollowing, OrderLookup, OrderSearch, ShadowInspection, SyncFollowing,
 )
+from ...machine_code.once import once
 from ..instructions.proxy_checks import ProxyFencing, ProxyJudgement, ProxyObservation, ProxySettlement
 from ..machine.allocation import allocate
-from ..machine.once import once
 from ..machine.proxy_shadow import GROUP_RECORDS, GroupRecord
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Plane, Shadow
 from .sync_log import SyncLog

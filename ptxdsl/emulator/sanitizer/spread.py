@@ -32,8 +32,8 @@ import numpy as np
 
 from ...errors import EmulationError
 from ...ir import Call, Instruction, Symbol
+from ...machine_code.host import cores
 from ..codegen.code import Code
-from ..codegen.host import cores
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import Block
 from ..machine.shadow import EPOCH_SHIFT, UNWRITTEN, Plane, Reason, Shadow

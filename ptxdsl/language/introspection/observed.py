@@ -10,7 +10,10 @@ from collections.abc import Callable, Hashable
 from types import CellType, FunctionType
 from typing import Any
 
-__all__ = ["Observed"]
+__all__ = ["MISSING", "Observed"]
+
+MISSING: Any = object()
+"""In place of what is nowhere."""
 
 
 class Observed:
@@ -37,6 +40,33 @@ class Observed:
         for name in vars(both):
             setattr(both, name, getattr(self, name) + getattr(other, name))
         return both
+
+    def by_identity(self) -> tuple[list[tuple[str, Any, Any, Any]], Observed | None]:
+        """What functions of Python's C API can compare, as their names, owner, key and object; and the rest, if any.
+
+        Of a key that must not be there the object is `MISSING`.
+        """
+        rest = Observed()
+        found: list[tuple[str, Any, Any, Any]] = []
+        for table, named in self.present:
+            if type(table) is dict:
+                found += [("PyDict_GetItem", table, name, value) for name, value in named]
+            else:
+                rest.present.append((table, named))
+        for table, names in self.absent:
+            if type(table) is dict:
+                found += [("PyDict_GetItem", table, name, MISSING) for name in names]
+            else:
+                rest.absent.append((table, names))
+        found += [("PyCell_Get", cell, None, value) for cell, value in self.cells]
+        for function, *parts in self.functions:
+            code, defaults, named_defaults = (MISSING if part is None else part for part in parts)
+            found += [
+                ("PyFunction_GetCode", function, None, code), ("PyFunction_GetDefaults", function, None, defaults),
+                ("PyFunction_GetKwDefaults", function, None, named_defaults),
+            ]
+        rest.attributes, rest.sizes, rest.data = self.attributes, self.sizes, self.data
+        return found, rest if any(vars(rest).values()) else None
 
     def unchanged(self) -> bool:
         """Whether all places hold what they held."""

@@ -18,13 +18,14 @@ from llvmlite import binding
 
 from ptxdsl.config import override
 from ptxdsl.emulator import program
-from ptxdsl.emulator.codegen import compiler, library as libraries
+from ptxdsl.emulator.codegen import library as libraries
 from ptxdsl.emulator.codegen.library import FEW, Library, _emit, _text
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
 from ptxdsl.emulator.instructions.scheduler import EVERYWHERE
 from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.jit.tier_up import THREAD, yielding
+from ptxdsl.machine_code import compiler
 from ptxdsl.emulator.machine import texture_pool
 from ptxdsl.emulator.sanitizer import shadow_store
 

@@ -14,12 +14,12 @@ from emulator_harness import kernel
 from llvmlite import ir
 from two_tiers import same
 
-from ptxdsl.emulator.codegen.host import vector_registers
 from ptxdsl.emulator.codegen.segments import LINE
 from ptxdsl.emulator.jit.block_function import emit_block_function
 from ptxdsl.emulator.jit.planning import plan_block_function
 from ptxdsl.emulator.program import Program
 from ptxdsl.launch import LaunchConfig
+from ptxdsl.machine_code.host import vector_registers
 from ptxdsl.text import parse
 
 START = """

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from llvmlite import binding, ir
 
-from ptxdsl.emulator.codegen import host as hosts
 from ptxdsl.emulator.codegen import library as libraries
-from ptxdsl.emulator.codegen.compiler import initialize
-from ptxdsl.emulator.codegen.host import Host, described, machine
 from ptxdsl.emulator.codegen.library import Library, _emit, symbol
-from ptxdsl.emulator.codegen.object_files import link
 from ptxdsl.emulator.codegen.storage import Storage, fingerprint
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT
+from ptxdsl.machine_code import host as hosts
+from ptxdsl.machine_code.compiler import initialize
+from ptxdsl.machine_code.host import Host, described, machine
+from ptxdsl.machine_code.object_files import link
 
 WORD, BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, u32, use
-from ptxdsl.emulator.codegen.shutdown import AtWork, at_work
+from ptxdsl.machine_code.shutdown import AtWork, at_work
 
 PROGRAM = """
 import ctypes, os, sys, threading, time
 import numpy as np
 from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, reg, u32, use
-from ptxdsl.emulator.codegen.shutdown import at_work
+from ptxdsl.machine_code.shutdown import at_work
 
 @ptx_kernel
 def k(x: Ptr[f32], n: u32, *, c: int):

@@ -14,12 +14,12 @@ import pytest
 
 from ptxdsl import config
 from ptxdsl.emulator.codegen import storage
-from ptxdsl.emulator.codegen.host import Host
 from ptxdsl.emulator.codegen.library import Library, _emit
 from ptxdsl.emulator.codegen.storage import KEPT, Storage, fingerprint
 from ptxdsl.emulator.instructions.control import Exit
 from ptxdsl.emulator.instructions.operand_classes import ABSENT, PREDICATE
 from ptxdsl.emulator.instructions.scheduler import SchedulerFunction
+from ptxdsl.machine_code.host import Host
 
 OPS = [SchedulerFunction("reschedule"), Exit(ABSENT, False), Exit(PREDICATE, False).with_codes("i")]
 HOST = Host("", lambda: "some LLVM on some CPU")
@@ -136,7 +136,7 @@ def test_old_folders_are_dropped(tmp_path: Path) -> None:
 
 def test_the_fingerprint_follows_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package, folder = tmp_path / "package", tmp_path / "cache"
-    for part in ("analysis", "emulator/codegen", "ir", "isa/chapters", "launch", "text"):
+    for part in ("analysis", "emulator/codegen", "ir", "isa/chapters", "launch", "machine_code", "text"):
         (package / part).mkdir(parents=True)
     source = package / "emulator" / "codegen" / "data.py"
     for path, text in ((source, "a = 1"), (package / "isa/chapters/move.isa", "mov"), (package / "types.py", ""),

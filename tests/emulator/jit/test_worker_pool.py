@@ -17,7 +17,7 @@ from emulator_harness import HEADER, THREAD, kernel, launch, pointer
 
 from ptxdsl import emulator
 from ptxdsl.config import override
-from ptxdsl.emulator.codegen.host import cores
+from ptxdsl.machine_code.host import cores
 from ptxdsl.emulator.jit import compilation, tier_up
 from ptxdsl.emulator.runtime import host_threads, worker_pool
 from ptxdsl.emulator.runtime import launch as launches

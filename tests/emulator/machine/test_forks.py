@@ -53,7 +53,7 @@ HELD = KERNELS + """
 from types import SimpleNamespace
 from ptxdsl import locks
 from ptxdsl.emulator.codegen.library import library
-from ptxdsl.emulator.codegen.shutdown import at_work
+from ptxdsl.machine_code.shutdown import at_work
 from ptxdsl.emulator.jit import tier_up
 from ptxdsl.emulator.runtime import alone
 
@@ -130,7 +130,7 @@ def test_the_child_launches_while_other_threads_of_the_parent_did() -> None:
 
 
 STEP = KERNELS + """
-from ptxdsl.emulator.codegen.shutdown import at_work
+from ptxdsl.machine_code.shutdown import at_work
 
 order, begun = [], threading.Event()
 

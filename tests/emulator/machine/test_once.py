@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ptxdsl.emulator.machine.once import once
+from ptxdsl.machine_code.once import once
 
 
 def test_threads_that_ask_at_the_same_time_get_one() -> None:

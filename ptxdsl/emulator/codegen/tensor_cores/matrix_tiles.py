@@ -15,10 +15,10 @@ from ....isa.fragments import chunk_of
 from ...instructions.tensor_cores.matrix_tiles import (
     GROUP, ScaledSum, SparseLines, TilePanel, TileProduct, WarpPanel, elements_of,
 )
+from ....machine_code.host import described
 from ...semantics.formats import FORMATS, widen
 from ...semantics.lanes import Bits, Lanes
 from ..handler import byte, i16, i32, i64
-from ..host import described
 from ..registry import builds
 from ..routine_code import RoutineCode
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .host import machine
 from .shutdown import at_work
 
-__all__ = ["initialize", "object_file", "object_files"]
+__all__ = ["initialize", "link_with_llvm", "object_file", "object_files"]
 
 
 @functools.cache
@@ -109,6 +110,35 @@ def object_file(text: str, handlers: bool = False) -> bytes:
         passes = builder.getModulePassManager()
     _without_lock("LLVMPY_RunNewModulePassManager")(passes, parsed, builder)
     return _emitted(target, parsed)
+
+
+_numbers = itertools.count()
+_kept: list[Any] = []
+"""What keeps LLVM's code in memory."""
+
+
+def link_with_llvm(image: bytes, names: Sequence[str], known: Mapping[str, int]) -> dict[str, int]:
+    """As :func:`~ptxdsl.machine_code.object_files.link`, by LLVM's linker, which takes every file of its own."""
+    from llvmlite.binding import JITLibraryBuilder
+
+    unit = JITLibraryBuilder().add_object_img(image).add_current_process()
+    for name in names:
+        unit.export_symbol(name)
+    for name, address in known.items():
+        unit.import_symbol(name, address)
+    with at_work:
+        tracker = unit.link(_linker(), f"batch{next(_numbers)}")
+        found = {name: tracker[name] for name in names}
+    _kept.append(tracker)
+    return found
+
+
+@functools.cache
+def _linker() -> Any:
+    from llvmlite import binding
+
+    initialize()
+    return binding.create_lljit_compiler(machine(""))
 
 
 def _emitted(target: Any, module: Any) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...config import current
+from ..config import current
 
 __all__ = ["Host", "cores", "described", "machine", "this_host", "vector_registers"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ... import locks
+from .. import locks
 
 __all__ = ["once"]
 

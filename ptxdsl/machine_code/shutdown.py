@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ... import locks
+from .. import locks
 
 __all__ = ["AtWork", "at_work", "exit_handler"]
 
