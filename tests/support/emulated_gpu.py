@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from driver_standin import Fault, Launched, Result, image_size, put
 from image_standin import ImageStandin
