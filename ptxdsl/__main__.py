@@ -5,6 +5,7 @@
     isa [mnemonic]           the instruction table: every opcode, or the forms of one
     show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
     check file.ptx           parse and verify PTX text
+    gpu-check                repeat on this GPU what the tests launch on the emulator, and compare; pack: on another's
 """
 
 from __future__ import annotations
@@ -67,7 +68,22 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="parse and verify a file of PTX text")
     check.add_argument("file", type=Path)
     check.set_defaults(run=_check)
+
+    _add_gpu_check(commands)
     return parser
+
+
+def _add_gpu_check(commands: Any) -> None:
+    parser = commands.add_parser("gpu-check", help="repeat the launches of the tests on a GPU, and compare")
+    parser.add_argument("action", nargs="?", choices=("run", "pack"), default="run", help=(
+        "run: on the GPU of this machine; pack: into a folder for a machine with Python and a driver only, where "
+        "`python replay.py` repeats the launches"
+    ))
+    parser.add_argument("folder", nargs="?", type=Path, help="what to make; with run, where the report goes")
+    parser.add_argument("--arch", help="with pack, the GPU: sm_90")
+    parser.add_argument("--tests", nargs="+", type=Path, metavar="PATH", help="instead of ptxdsl's own tests")
+    parser.add_argument("--limit", type=float, default=20.0, help="with run, seconds that a launch may take")
+    parser.set_defaults(run=_gpu_check)
 
 
 def _load(path: Path) -> ModuleType:
@@ -149,6 +165,17 @@ def _show(options: argparse.Namespace) -> int:
     for kernel in [kernels[wanted]] if wanted else kernels.values():
         print(kernel.sass(arch=options.arch) if options.sass else kernel.ptx(arch=options.arch))
     return 0
+
+
+def _gpu_check(options: argparse.Namespace) -> int:
+    from .gpu_check import command
+
+    if options.action == "pack":
+        if options.folder is None or options.arch is None:
+            print("pack takes a folder and a GPU: `gpu-check pack FOLDER --arch sm_90`", file=sys.stderr)
+            return 2
+        return command.pack_into(options.folder, options.arch, options.tests)
+    return command.run(options.folder or Path(), options.limit, options.tests)
 
 
 def _check(options: argparse.Namespace) -> int:

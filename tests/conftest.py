@@ -8,12 +8,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+import backend_option
 import numpy as np
 import pytest
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+    pluginmanager.register(backend_option)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,6 +75,16 @@ def each_rewriting_pass_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
         return rewrite(module, function, cluster, check, annotations, defers)
 
     monkeypatch.setattr(pipeline, "rewrite", checked)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cases_of_instructions(request: pytest.FixtureRequest) -> None:
+    """Where launches are recorded for the check of a GPU, the cases of single instructions are recorded, too."""
+    plugin: Any = request.config.pluginmanager.get_plugin("ptxdsl.gpu_check.pytest_recorder")
+    if plugin is not None and plugin.RECORDER in request.config.stash:
+        from form_cases import listen
+
+        listen(request.config.stash[plugin.RECORDER])
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from .. import ir
 from ..isa import Form
 from .provenance import carriers
 
-__all__ = ["shared_memory", "written_parameters"]
+__all__ = ["shared_memory", "stores_through", "written_parameters"]
 
 _Names = frozenset[str]
 _NOTHING: _Names = frozenset()
@@ -28,6 +28,16 @@ def written_parameters(module: ir.Module, entry: str, tables: frozenset[str] = _
     Of ``tables``, which are parameters that point to pointers, `x[]` says that it may write what these point to.
     """
     return _Pointers(module, module.function(entry), (entry,), tables).written()
+
+
+def stores_through(module: ir.Module, entry: str) -> dict[str, list[ir.Instruction]]:
+    """The instructions of ``entry`` itself that may write the memory of each parameter."""
+    pointers = _Pointers(module, module.function(entry), (entry,))
+    found: dict[str, list[ir.Instruction]] = {}
+    for instruction, names in pointers.stores():
+        for name in names:
+            found.setdefault(name, []).append(instruction)
+    return found
 
 
 class _Plan(NamedTuple):
@@ -60,17 +70,24 @@ class _Pointers:
         self.provenance: dict[str, _Names] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:
+        found = set[str]().union(*(names for _, names in self.stores()))
+        for statement in self.function.body or ():
+            if isinstance(statement, ir.Call):
+                found |= self._called(statement)
+        return frozenset(found)
+
+    def stores(self) -> Iterator[tuple[ir.Instruction, _Names]]:
+        """The instructions that store, each with the parameters that it may store through, or whose address it stores.
+
+        Where registers come from is known from then on.
+        """
         while self._again():
             pass
-        found = set[str]()
         for statement in self.function.body or ():
             if statement.__class__ is ir.Instruction:
                 plan = _plan(statement.form)
                 if plan.through:
-                    found |= self._stored(plan, statement.operands)
-            elif isinstance(statement, ir.Call):
-                found |= self._called(statement)
-        return frozenset(found)
+                    yield statement, self._stored(plan, statement.operands)
 
     def _again(self) -> bool:
         """Go through the body once; whether the provenance of a register grew that something before it reads."""

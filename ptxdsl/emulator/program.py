@@ -43,7 +43,7 @@ class Program:
 
     def __init__(self, module: Module | Callable[[], Module], text: str = "") -> None:
         """``module`` is what makes it where ``text`` is its PTX: a kernel that is on disk does not need it."""
-        self._read, self._text = module, text
+        self._read, self.text = module, text
         self._placed: ModuleMemory | None = None
         self._lock = locks.rlock()
         self._spaces: dict[tuple[str, Shape3 | None, int], AddressSpaces] = {}
@@ -112,7 +112,7 @@ class Program:
         """Take a kernel from disk, if it is there."""
         self._asked.add((entry, block))
         spaces = cache(lambda: self._new_spaces(entry, None, 0))
-        found = recall(key_of(self._text, entry, block), block, spaces, lambda shape: _lowered_again(spaces(), shape))
+        found = recall(key_of(self.text, entry, block), block, spaces, lambda shape: _lowered_again(spaces(), shape))
         if found is not None:
             kept, code, shape = found
             code.wraps = self._wraps.setdefault((entry, shape, None, None, 0), set())
@@ -158,7 +158,7 @@ class Program:
             self._codes[key] = found
             plain = block[0], block[1], block[2]
             if (entry, plain) in self._asked and key == (entry, block, False, None, None, 0):
-                keep(key_of(self._text, entry, plain), block, found, spaces)
+                keep(key_of(self.text, entry, plain), block, found, spaces)
         return found
 
     def codes(self, entry: str) -> list[tuple[Shape3, Tools, Code]]:
@@ -195,7 +195,7 @@ class Program:
         later = config.seed is not None if observing is None else getattr(observing, "defers", False)
         if later and not sanitizes and self._synchronises:
             annotated = DEFERS
-        if self._text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
+        if self.text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
             self._recall(entry, config.block)
         spaces = self._kernel(entry, config.cluster, annotated)
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxdsl.analysis.stores import shared_memory, written_parameters
+from ptxdsl.analysis.stores import shared_memory, stores_through, written_parameters
 from ptxdsl.text import parse
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -109,3 +109,31 @@ SHARED = HEAD + """
 )
 def test_shared_memory(entry: str, expected: tuple[int, bool]) -> None:
     assert shared_memory(parse(SHARED), entry) == expected
+
+
+def test_which_instructions_write() -> None:
+    """By line; a pointer that is itself stored may be written through wherever it is read."""
+    module = parse(f"""{HEAD}
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d)
+{{
+    .reg .b64 %rd<6>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [a];
+    ld.param.u64 %rd2, [b];
+    ld.param.u64 %rd3, [c];
+    add.u64 %rd4, %rd1, 16;
+    ld.global.u32 %r1, [%rd3];
+    st.global.u32 [%rd4], %r1;
+    atom.global.add.u32 %r1, [%rd2], 3;
+    red.global.add.u32 [%rd1], %r1;
+    st.global.u64 [%rd2], %rd3;
+    ret;
+}}
+""")
+    found = stores_through(module, "k")
+    lines = {name: [instruction.form.mnemonic for instruction in each] for name, each in found.items()}
+    assert lines == {
+        "a": ["st.global.u32", "red.global.add.u32"], "b": ["atom.global.add.u32", "st.global.u64"],
+        "c": ["st.global.u64"],
+    }
+    assert [instruction.line for instruction in found["b"]] == [15, 17]

@@ -1,4 +1,4 @@
-"""A GPU for these tests: the stand-in of driver_standin.py."""
+"""GPUs for these tests: the stand-in of driver_standin.py, and the one of ``pytest --backend gpu``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from image_standin import ImageStandin
 
 from ptxdsl import use
 from ptxdsl.gpu import device
+from ptxdsl.gpu.device import Driver, driver
 
 
 @pytest.fixture
@@ -35,3 +36,19 @@ def cu() -> Iterator[ImageStandin]:
             gpu.synchronize()
         left = (standin.memory, standin.pinned, standin.arrays, standin.mipmaps, standin.textures, standin.surfaces)
         assert not any(left)
+
+
+@pytest.fixture
+def gpu(request: pytest.FixtureRequest) -> Driver:
+    """The GPU that the tests run on, or the stand-in that the emulator is behind."""
+    if request.config.getoption("backend") != "gpu":
+        pytest.skip("needs a GPU: pytest --backend gpu")
+    return driver()
+
+
+@pytest.fixture
+def real_gpu(request: pytest.FixtureRequest, gpu: Driver) -> Driver:
+    """The GPU that the tests run on."""
+    if request.config.getoption("gpu_standin"):
+        pytest.skip("needs a GPU: the stand-in has no texture units, no time, and nothing in other processes")
+    return gpu

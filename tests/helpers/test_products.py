@@ -46,7 +46,7 @@ def _fill(tile: Any, source: Any) -> None:
 
 
 def _launch(kernel: Any, threads: int, a: Any, b: Any, c: Any) -> None:
-    kernel.configure(1, threads, shared=131072, backend="emulator")(_bits(a), _bits(b), c)
+    kernel.configure(1, threads, shared=131072)(_bits(a), _bits(b), c)
 
 
 def _expected(a: Any, b: Any, turned: tuple[bool, bool]) -> Any:
@@ -150,7 +150,7 @@ def test_views_without_tiles(rng: Rng) -> None:
 
     a, b, c = _numbers(rng, f16, (13, 21)), _numbers(rng, f16, (22, 17)), _numbers(rng, f32, (16, 15))
     d = np.zeros((15, 16), np.float16)
-    kernel.configure(1, 32, backend="emulator")(a, b, c, d)
+    kernel.configure(1, 32)(a, b, c, d)
     expected = np.zeros((16, 16))
     expected[:13, :14] = c[3:, 1:]
     expected[:11, :13] += a[2:, 1:].astype(np.float64) @ b[1:21, 4:]
@@ -169,7 +169,7 @@ def test_views_of_bytes(rng: Rng, kinds: Any) -> None:
         sums.store(c)
 
     a, b, c = _numbers(rng, left, (14, 29)), _numbers(rng, right, (29, 9)), np.ones((16, 8), _NUMPY[result])
-    kernel.configure(1, 32, backend="emulator")(a, b, c)
+    kernel.configure(1, 32)(a, b, c)
     expected = np.zeros((16, 8))
     expected[:13, :7] = a[1:].astype(np.float64) @ b[:, 2:].astype(np.float64)
     np.testing.assert_array_equal(c, expected)
@@ -198,7 +198,7 @@ def test_attention_of_a_tile(rng: Rng, helper: Any) -> None:
 
     q, k, v = ((rng.standard_normal((count, 64)) / 3).astype(np.float16) for count in (rows, 64, 64))
     out = np.zeros((rows, 64), np.float32)
-    kernel.configure(1, 32 if helper is mma else 128, shared=32768, backend="emulator")(
+    kernel.configure(1, 32 if helper is mma else 128, shared=32768)(
         _bits(q), _bits(k), _bits(v), out
     )
     weights = np.exp2(q.astype(np.float64) @ k.T.astype(np.float64))
@@ -227,7 +227,7 @@ def test_each_number_once(rng: Rng) -> None:
             rows[ptx.tid.x, number] = row.bits(s32)
 
     seen, rows = np.zeros((128, 24), np.int32), np.zeros((128, 4), np.int32)
-    kernel.configure(1, 128, backend="emulator")(seen, rows)
+    kernel.configure(1, 128)(seen, rows)
     assert (seen == 1).all()
     assert sorted(set(rows.ravel().tolist())) == list(range(128))
     assert warp.MASK == 0xFFFFFFFF

@@ -9,7 +9,7 @@ import pytest
 
 from ptxdsl import (
     Array, Pipeline, Ptr, TensorMap, cluster, dynamic_shared, f16, f32, loop, mbarrier, otherwise, ptx, ptx_kernel,
-    shared, tensor_map, tiles, tma, u8, u32, when,
+    shared, tensor_map, tiles, tma, to_device, u8, u32, when,
 )
 
 Rng = np.random.Generator
@@ -17,7 +17,7 @@ SEEDS = (None, 1)
 
 
 def _run(kernel: Any, grid: Any, threads: int, *arguments: Any, **options: Any) -> None:
-    kernel.configure(grid, threads, backend="emulator", **options)(*arguments)
+    kernel.configure(grid, threads, **options)(*arguments)
 
 
 def _ring(stages: int, items: int, way: str) -> Any:
@@ -125,7 +125,7 @@ def by_cp_async(x: Array[f16, 2], y: Array[f32, 2], *, swizzle: int = 128) -> No
 def test_rings_of_copies(rng: Rng, swizzle: int) -> None:
     x = rng.standard_normal((75, 64)).astype(np.float16)[:, :61]
     y = np.full((75, 64), np.nan, np.float32)
-    by_cp_async.configure(1, 64, shared=8192, backend="emulator")(x, y, swizzle=swizzle)
+    by_cp_async.configure(1, 64, shared=8192)(x, y, swizzle=swizzle)
     np.testing.assert_array_equal(y[:, :61], x)
     assert not y[:, 61:].any()
 
@@ -182,8 +182,10 @@ def test_tiles_through_tensor_maps(rng: Rng, swizzle: int, kind: Any) -> None:
     a = rng.integers(0, 99, (24, columns + 16)).astype(numpy)
     x, out = np.zeros((rows, columns), numpy), np.zeros((rows, columns), numpy)
     box = (rows, swizzle // kind.bytes if swizzle else columns)
-    maps = [tensor_map(each, box, swizzle=swizzle if swizzle > 16 else None) for each in (a, out)]
+    device = [to_device(each) for each in (a, out)]
+    maps = [tensor_map(each, box, swizzle=swizzle if swizzle > 16 else None) for each in device]
     _run(kernel, 1, rows, maps[0], x, maps[1], shared=rows * 256)
+    out = device[1].numpy()
     np.testing.assert_array_equal(x, a[high : high + rows, :columns])
     x[:, [1, columns - 2]] = x[:, [-1]]
     np.testing.assert_array_equal(out[:-1], x[1:])
@@ -210,15 +212,14 @@ def test_reduce_gather_and_scatter(rng: Rng) -> None:
 
     a, rows = rng.standard_normal((32, 32)).astype(np.float32), np.array([7, 30, 7, 2, 9, 6], np.uint32)
     total, out = np.ones((12, 24), np.float32), np.zeros((8, 16), np.float32)
-    maps = [
-        tensor_map(a, (1, 16)), rows, tensor_map(total, (8, 16)), tensor_map(out, (1, 16)),
-    ]
-    _run(kernel, 1, 32, *maps, shared=1024)
+    device = [to_device(each) for each in (a, total, out)]
+    maps = [tensor_map(each, box) for each, box in zip(device, ((1, 16), (8, 16), (1, 16)))]
+    _run(kernel, 1, 32, maps[0], rows, *maps[1:], shared=1024)
     loaded = np.concatenate([a[rows[:4], 8:24], a[[0, 1, 2, 9], :16]])
     expected = np.ones_like(total)
     expected[2:10, 4:20] += loaded
-    np.testing.assert_array_equal(total, expected)
-    np.testing.assert_array_equal(out[[5, 0, 6, 3]], loaded[4:])
+    np.testing.assert_array_equal(device[1].numpy(), expected)
+    np.testing.assert_array_equal(device[2].numpy()[[5, 0, 6, 3]], loaded[4:])
 
 
 def test_pixels(rng: Rng) -> None:
@@ -235,7 +236,7 @@ def test_pixels(rng: Rng) -> None:
             x[ptx.tid.x, channel] = tile.at(ptx.tid.x, channel)[0]
 
     a, x = rng.standard_normal((2, 6, 5, 8)).astype(np.float32), np.zeros((32, 8), np.float32)
-    pixels = tensor_map(a, (32, 8), corners=((-1, -1), (-1, -1)), swizzle=32)
+    pixels = tensor_map(to_device(a), (32, 8), corners=((-1, -1), (-1, -1)), swizzle=32)
     _run(kernel, 1, 32, pixels, x, shared=1024)
     padded = np.zeros((2, 8, 7, 8), np.float32)
     padded[:, 1:-1, 1:-1] = a
@@ -274,7 +275,7 @@ def test_multicast_to_a_cluster(rng: Rng, seed: int | None) -> None:
 
     a = rng.standard_normal((8 * steps, 32)).astype(np.float32)
     x = np.zeros(2 * a.size, np.float32)
-    _run(kernel, 2, 64, tensor_map(a, (8, 32), swizzle=128), x, shared=2048, cluster=2, seed=seed)
+    _run(kernel, 2, 64, tensor_map(to_device(a), (8, 32), swizzle=128), x, shared=2048, cluster=2, seed=seed)
     np.testing.assert_array_equal(x.reshape(2, *a.shape), np.stack([a, a]))
 
 

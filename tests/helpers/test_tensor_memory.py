@@ -81,7 +81,7 @@ def test_product(rng: Rng, kinds: Any) -> None:
     a, b = (_numbers(rng, kind, shape) for kind, shape in zip(kinds, shapes))
     c = np.zeros((m - 1, n - 3), _NUMPY[f32 if kinds[2] is f16 else kinds[2]])
     kernel = _product(kinds, swizzles, turned, m, n, k, True)
-    kernel.configure(1, 128, shared=131072, backend="emulator")(_bits(a), _bits(b), c)
+    kernel.configure(1, 128, shared=131072)(_bits(a), _bits(b), c)
     x, y = a.T if turned[0] else a, b.T if turned[1] else b
     expected = 2 * (x.astype(np.float64) @ y.astype(np.float64))
     np.testing.assert_array_equal(c, expected[: m - 1, : n - 3], str((m, n, swizzles, turned)))
@@ -119,7 +119,7 @@ def test_weights_in_tensor_memory(rng: Rng) -> None:
 
     a, b = _numbers(rng, f16, (128, 64)), _numbers(rng, f16, (64, 64))
     c = np.full((128, 64), 7, np.float32)
-    kernel.configure(1, 128, shared=24576, backend="emulator")(_bits(a), _bits(b), c)
+    kernel.configure(1, 128, shared=24576)(_bits(a), _bits(b), c)
     scores = (a.astype(np.float64) @ b.astype(np.float64).T / 2).astype(np.float16).astype(np.float64)
     np.testing.assert_array_equal(c[:, 32:], -(scores @ b.astype(np.float64))[:, 32:])
     assert (c[:, :32] == 7).all()
@@ -150,5 +150,5 @@ def test_pair(rng: Rng, rows: int) -> None:
 
     a, b = _numbers(rng, f16, (rows, 64)), _numbers(rng, f16, (2 * n, 64))
     c = np.full((rows, 2 * n), np.nan, np.float32)
-    kernel.configure(2, 128, cluster=2, shared=65536, backend="emulator")(_bits(a), _bits(b), c)
+    kernel.configure(2, 128, cluster=2, shared=65536)(_bits(a), _bits(b), c)
     np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64).T)

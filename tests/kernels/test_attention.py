@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxdsl import LaunchError, bf16, f16, f32, f64, to_device, use
+from ptxdsl import LaunchError, bf16, f16, f32, f64, to_device
 from ptxdsl.config import override
 from ptxdsl.kernels import attention
 from ptxdsl.kernels.reference import attention as reference
@@ -27,12 +27,6 @@ BOUNDS = {
 }
 FLOATS = "float16 or bfloat16 or float32 or float64"
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.float64]
-
-
-@pytest.fixture(autouse=True)
-def emulator() -> Any:
-    with use("emulator"):
-        yield
 
 
 def random(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
@@ -193,6 +187,7 @@ def test_tensor_cores_have_no_races(rng: np.random.Generator, dim: int) -> None:
         assert_tensor_cores(q, k, v, causal=True)
 
 
+@pytest.mark.emulator(reason="about what the emulator takes")
 def test_tensor_cores_are_for_a_gpu(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = (random(rng, np.float16, 1, 1, n, 16) for n in (3, 40, 40))
     exact, rounded = (attention.flash_attention(q, k, v, tensor_cores=chosen) for chosen in (False, True))
@@ -330,7 +325,7 @@ def test_any_size_of_chunk(rng: np.random.Generator, size: int) -> None:
 def test_a_cache_for_each_sequence(rng: np.random.Generator, dtype: Any) -> None:
     q, k, v = (random(rng, dtype, 3, *shape) for shape in ((4, 32), (2, 21, 32), (2, 21, 32)))
     lengths = np.array([21, 0, 9], np.int32)
-    got = split(q, [*k.copy()], [array.copy() for array in v], lengths, chunk_size=8)
+    got = split(q, [to_device(array) for array in k], [to_device(array) for array in v], lengths, chunk_size=8)
     assert_close(got, decoded(q, k, v, lengths), dtype)
 
 

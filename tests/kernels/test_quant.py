@@ -9,19 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxdsl import LaunchError, use
+from ptxdsl import LaunchError
 from ptxdsl.kernels import quant
 from ptxdsl.kernels.reference import rms_norm
 
 Array = npt.NDArray[Any]
 # Relative to the sum of the magnitudes that are added up: f32 sums, and the rounding of y.
 BOUNDS = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 1e-3, np.dtype(ml_dtypes.bfloat16): 8e-3}
-
-
-@pytest.fixture(autouse=True)
-def emulator() -> Any:
-    with use("emulator"):
-        yield
 
 
 def check(got: Array, x: Array, w: Array, dtype: Any) -> None:

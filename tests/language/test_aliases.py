@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ptxdsl import (
-    AliasError, Ptr, label, loop, otherwise, pred, ptx, ptx_kernel, reg, select, u32, u64, use, when,
+    AliasError, Ptr, label, loop, otherwise, pred, ptx, ptx_kernel, reg, select, u32, u64, when,
 )
 
 KEPT: Any = types.SimpleNamespace()
@@ -988,8 +988,7 @@ def test_wrong(program: Callable[[Any, Any], None]) -> None:
 def test_right(program: Callable[[Any, Any], int]) -> None:
     wanted: list[int] = []
     out = np.zeros(16, np.uint32)
-    with use("emulator"):
-        _kernel(lambda out, x: wanted.append(program(out, x)))[1, 1](out, 3)
+    _kernel(lambda out, x: wanted.append(program(out, x)))[1, 1](out, 3)
     assert int(out[0]) == wanted[0]
 
 

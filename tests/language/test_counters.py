@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import ControlFlowError, LostUpdateError, Ptr, TruthError, label, loop, ptx, ptx_kernel, u32, use, when
+from ptxdsl import ControlFlowError, LostUpdateError, Ptr, TruthError, label, loop, ptx, ptx_kernel, u32, when
 from ptxdsl.language import trace
 
 LOG = logging.getLogger(__name__)
@@ -290,6 +290,5 @@ def test_right(program: Callable[[Any, Any], None]) -> None:
         program(n, x)
 
     x = np.arange(8, dtype=np.uint32)
-    with use("emulator"):
-        ptx_kernel(kernel)[1, 1](3, x)
+    ptx_kernel(kernel)[1, 1](3, x)
     assert x[:3].tolist() == [0, 2, 4]

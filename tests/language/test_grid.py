@@ -49,6 +49,7 @@ def test_the_sanitizer_sees_the_order() -> None:
     assert x.tolist() == [(i + 2) % 96 + 2 for i in range(96)]
 
 
+@pytest.mark.emulator(reason="about what the emulator finds")
 def test_without_the_barrier_it_is_a_race() -> None:
     @ptx_kernel
     def shift(x: Ptr[u32]) -> None:

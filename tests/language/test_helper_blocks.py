@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, block, break_if, loop, ptx, ptx_func, ptx_kernel, reg, u32, use, warp, when
+from ptxdsl import Ptr, block, break_if, loop, ptx, ptx_func, ptx_kernel, reg, u32, warp, when
 from ptxdsl.errors import BarrierError, DeadlockError, LaunchError, PtxTypeError, TrapError
 
 Body = Callable[[Any], Any]
@@ -43,8 +43,7 @@ def run_inside(body: Body, shape: Any, n: int) -> np.ndarray:
 
 def _launched(kernel: Any, shape: Any, n: int) -> np.ndarray:
     x, y = np.arange(1, N + 1, dtype=np.uint32), np.full(N, 7, np.uint32)
-    with use("emulator"):
-        kernel[1, shape](x, y, n)
+    kernel[1, shape](x, y, n)
     return y[: int(np.prod(shape))]
 
 
@@ -146,6 +145,7 @@ WAYS = {
 }
 
 
+@pytest.mark.emulator(reason="it makes deadlocks")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("threads", [None, 128])
 def test_threads_that_keep_away_from_a_block(way: str, threads: int | None) -> None:
@@ -186,6 +186,7 @@ def ragged(way: str) -> Any:
     return kernel
 
 
+@pytest.mark.emulator(reason="it makes deadlocks")
 @pytest.mark.parametrize("way", ["bounds", "break_if"])
 def test_threads_that_leave_a_loop_before_the_others(way: str) -> None:
     assert (_launched(ragged(way), 64, 192) == X[:192].sum()).all()
@@ -195,6 +196,7 @@ def test_threads_that_leave_a_loop_before_the_others(way: str) -> None:
         _launched(ragged(way), 64, 150)
 
 
+@pytest.mark.emulator(reason="it makes deadlocks")
 def test_a_thread_that_is_known_when_the_kernel_runs() -> None:
     @ptx_kernel
     def kernel(x: Ptr[u32], y: Ptr[u32], n: u32):

@@ -15,7 +15,7 @@ from tracing_helpers import refused, said
 import ptxdsl.block
 import ptxdsl.math
 import ptxdsl.warp
-from ptxdsl import Ptr, bf16, f16, f32, f64, maximum, ptx, ptx_kernel, s32, s64, u16, u32, u64, use
+from ptxdsl import Ptr, bf16, f16, f32, f64, maximum, ptx, ptx_kernel, s32, s64, u16, u32, u64
 from ptxdsl import block, warp
 
 _NUMPY = {
@@ -31,8 +31,7 @@ def _data(rng: np.random.Generator, kind: Any, count: int) -> np.ndarray:
 
 
 def _run(kernel: Any, blocks: int, threads: Any, *arguments: Any, **constants: Any) -> None:
-    with use("emulator"):
-        kernel[blocks, threads](*arguments, **constants)
+    kernel[blocks, threads](*arguments, **constants)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

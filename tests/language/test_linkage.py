@@ -22,13 +22,13 @@ def test_a_variable_with_a_linkage(linkage: str) -> None:
     text = k.ptx(linkage=linkage)
     assert f".{linkage} .global .attribute(.managed) .align 16 .u32 counter[4];" in text
     out = np.zeros(4, np.uint32)
-    k.configure(4, 1, backend="emulator")(out, linkage=linkage)
+    k.configure(4, 1)(out, linkage=linkage)
     assert sorted(out.tolist()) == [0, 1, 2, 3]
 
 
 def launched(kernel: Kernel, *arguments: int) -> list[float]:
     x = np.arange(4, dtype=np.float32)
-    kernel.configure(1, 1, backend="emulator")(x, *arguments)
+    kernel.configure(1, 1)(x, *arguments)
     return x.tolist()
 
 
@@ -89,6 +89,7 @@ def test_they_assemble(kernel: Kernel) -> None:
     assert assembles(kernel)
 
 
+@pytest.mark.emulator(reason="about what the emulator cannot link")
 def test_a_function_of_another_module() -> None:
     text = calls_elsewhere.ptx()
     assert ".extern .func (.param .f32 result) elsewhere(\n    .param .f32 a\n);" in text
@@ -98,6 +99,7 @@ def test_a_function_of_another_module() -> None:
     assert "# line of the call" in str(caught.value)
 
 
+@pytest.mark.emulator(reason="about what the emulator cannot link")
 def test_a_variable_of_another_module() -> None:
     assert ".extern .global .align 16 .f32 table[16];" in reads_elsewhere.ptx()
     with pytest.raises(LaunchError) as caught:
@@ -107,6 +109,7 @@ def test_a_variable_of_another_module() -> None:
     )
 
 
+@pytest.mark.emulator(reason="it makes faults")
 def test_a_function_that_never_returns() -> None:
     assert ".noreturn" in stops.ptx()
     assert launched(stops, 3)[0] == 7
@@ -128,7 +131,7 @@ def test_a_linkage_that_is_none() -> None:
         global_(u32, 4, linkage="outside")
 
     with pytest.raises(TraceError) as caught:
-        k.configure(1, 1, backend="emulator")(np.zeros(4, np.uint32))
+        k.configure(1, 1)(np.zeros(4, np.uint32))
     assert caught.value.message == "`global_` has no linkage 'outside'"
     assert caught.value.hint == "there are 'visible', 'weak', 'common', 'extern'"
     with pytest.raises(TraceError) as caught:

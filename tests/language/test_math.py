@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tracing_helpers import refused, said
 
-from ptxdsl import Ptr, bf16, f16, f32, f64, math, minimum, pred, ptx, ptx_kernel, s32, u32, use, when
+from ptxdsl import Ptr, bf16, f16, f32, f64, math, minimum, pred, ptx, ptx_kernel, s32, u32, when
 
 _NUMPY = {s32: np.int32, f16: np.float16, bf16: ml_dtypes.bfloat16, f32: np.float32, f64: np.float64}
 _COUNT = 40_000
@@ -38,8 +38,7 @@ def _apply(function: Callable[..., Any], kind: Any, *arguments: np.ndarray) -> n
 
     result = np.full_like(arguments[0], 123)
     count = len(result)
-    with use("emulator"):
-        (one if len(arguments) == 1 else two)[(count + 255) // 256, 256](count, *arguments, result)
+    (one if len(arguments) == 1 else two)[(count + 255) // 256, 256](count, *arguments, result)
     return result
 
 

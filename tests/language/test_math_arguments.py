@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, bf16, f16, f16x2, f32, f64, math, pack, ptx, ptx_kernel, reg, s32, u32, use
+from ptxdsl import Ptr, bf16, f16, f16x2, f32, f64, math, pack, ptx, ptx_kernel, reg, s32, u32
 from ptxdsl.errors import PtxTypeError
 
 X, H = np.float32(0.7), np.float16(0.7)
@@ -34,11 +34,10 @@ def evaluated(expression: str) -> Any:
         y[0] = found.to(f32).to(f64) if found.type in (f16, bf16) else found if found.type is f64 else found.to(f64)
 
     y = np.zeros(1)
-    with use("emulator"):
-        k[1, 1](
-            np.array([X]), np.array([H]), np.array([0.7], ml_dtypes.bfloat16), np.array([0.7]),
-            np.array([3], np.uint32), np.array([-3], np.int32), y,
-        )
+    k[1, 1](
+        np.array([X]), np.array([H]), np.array([0.7], ml_dtypes.bfloat16), np.array([0.7]),
+        np.array([3], np.uint32), np.array([-3], np.int32), y,
+    )
     return float(y[0])
 
 
@@ -112,8 +111,7 @@ def test_neighbours_in_sixteen_bits(kind: Any, rng: np.random.Generator) -> None
     y = rng.permutation(x)
     y[::5] = x[::5]
     z = np.zeros_like(x)
-    with use("emulator"):
-        k[256, 256](x, y, z)
+    k[256, 256](x, y, z)
     with np.errstate(invalid="ignore"):
         wanted = np.nextafter(x, y)
     same = (z == wanted) & (np.signbit(z) == np.signbit(wanted))

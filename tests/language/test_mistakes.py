@@ -16,8 +16,7 @@ from tracing_helpers import refused, said
 from ptxdsl import (
     AliasError, Array, ControlFlowError, EscapeError, LaunchError, LostUpdateError, MemoryFault, Ptr, PtxError,
     PtxTypeError, StructureError, TargetError, TraceError, TruthError, UnknownInstruction, VerifyError, break_if,
-    continue_if, dynamic_shared, f32, f64, label, loop, otherwise, ptx, ptx_kernel, reg, s32, shared, u32, u64, use,
-    when,
+    continue_if, dynamic_shared, f32, f64, label, loop, otherwise, ptx, ptx_kernel, reg, s32, shared, u32, u64, when,
 )
 from ptxdsl import warp
 
@@ -33,8 +32,7 @@ def wrong(function: Callable[..., Any], kind: type[PtxError], line: str, message
 
 
 def run(kernel: Any, blocks: Any, threads: Any, *arguments: Any, **constants: Any) -> None:
-    with use("emulator"):
-        kernel[blocks, threads](*arguments, **constants)
+    kernel[blocks, threads](*arguments, **constants)
 
 
 def refuses(kind: type[PtxError], call: Callable[[], Any], message: str) -> PtxError:
@@ -399,6 +397,7 @@ def test_28_missing_barrier() -> None:
     assert x.tolist() == list(range(63, -1, -1))
 
 
+@pytest.mark.emulator(reason="it makes faults")
 def test_29_shared_index() -> None:
     """Element 300 of 256: known while tracing, or only when it runs."""
 
@@ -418,6 +417,7 @@ def test_29_shared_index() -> None:
     assert error.loc.source == "tile[n] = 1.0"
 
 
+@pytest.mark.emulator(reason="it makes faults")
 def test_30_global_index() -> None:
     """One element past the end of an array."""
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Ptr, PtxTypeError, b8, e4m3, e4m3x2, f16, f16x2, pred, ptx, ptx_kernel, s8, s32, select, u8, u32, use, when,
+    Ptr, PtxTypeError, b8, e4m3, e4m3x2, f16, f16x2, pred, ptx, ptx_kernel, s8, s32, select, u8, u32, when,
 )
 
 N = 256
@@ -36,8 +36,7 @@ def test_comparisons(kind: Any, dtype: Any) -> None:
             out[i * 16 + place] = p.to(u32)
 
     out = np.zeros((N, 16), np.uint32)
-    with use("emulator"):
-        k[1, N](a, b, out)
+    k[1, N](a, b, out)
     wanted = [a == b, a != b, a == number, number != b, a == number % 128]
     if kind is not b8:
         wanted += [a < b, a <= b, a > number, number >= b, a != 0]
@@ -58,8 +57,7 @@ def test_predicates_agree() -> None:
         halves[i] = p.to(f16)
 
     out, ones, halves = np.zeros((N, 8), np.uint32), np.zeros(N, np.uint8), np.zeros(N, np.float16)
-    with use("emulator"):
-        k[1, N](a, b, out, ones, halves)
+    k[1, N](a, b, out, ones, halves)
     p, q = a > 0, b > 1
     assert (out[:, :7].T == [p == q, p != q, p != q, p, ~p, ~p, q]).all()
     assert (ones == p).all() and (halves == p).all()
@@ -78,8 +76,7 @@ def test_select_and_bits(kind: Any, dtype: Any) -> None:
 
     c, out = np.zeros(N, np.uint8), np.zeros(N, dtype)
     given = (a, b) if kind is not e4m3 else [_as_float8(x) for x in (a, b)]
-    with use("emulator"):
-        k[1, N](*given, c, out if kind is not e4m3 else _as_float8(out))
+    k[1, N](*given, c, out if kind is not e4m3 else _as_float8(out))
     high = np.arange(N) > 100
     assert (out == np.where(high, a, b)).all()
     assert (c == np.where(a == b, np.where(high, 7, a.view(np.uint8)), 0)).all()
@@ -132,8 +129,7 @@ def test_the_hints_can_be_followed() -> None:
 
     x, e = np.array([200], np.uint8), np.array([0x38, 0x40, 0, 0], np.uint8)
     out, f = np.arange(4, dtype=np.uint32), np.zeros(2, np.float16)
-    with use("emulator"):
-        k[1, 1](x, np.array([3], np.int8), x, _as_float8(e), out, f)
+    k[1, 1](x, np.array([3], np.int8), x, _as_float8(e), out, f)
     assert out[0] == 403 and f.tolist() == [1, 2] and e[2] == 0x38
 
 

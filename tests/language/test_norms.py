@@ -29,7 +29,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 def launched(kernel: Kernel, block: int, *arrays: Any) -> np.ndarray:
     """What the kernel writes, a block a row of the first array."""
     result = np.full_like(arrays[0], np.nan)
-    kernel.configure(len(result), block, backend="emulator")(*arrays, result)
+    kernel.configure(len(result), block)(*arrays, result)
     return result
 
 

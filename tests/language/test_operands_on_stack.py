@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ptxdsl import AliasError, Ptr, ptx_kernel, reg, select, u32, use, when
+from ptxdsl import AliasError, Ptr, ptx_kernel, reg, select, u32, when
 
 
 class Generator:
@@ -294,8 +294,7 @@ def test_wrong(program: Callable[[Any], None]) -> None:
 def test_right(program: Callable[[Any], int]) -> None:
     wanted: list[int] = []
     x = np.full(8, 77, np.uint32)
-    with use("emulator"):
-        _kernel(lambda x: wanted.append(program(x)))[1, 1](x)
+    _kernel(lambda x: wanted.append(program(x)))[1, 1](x)
     assert int(x[0]) == wanted[0]
 
 

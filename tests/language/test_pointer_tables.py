@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Kernel, LaunchError, MemoryFault, Ptr, PtxTypeError, TraceError, f32, f64, ptx, ptx_kernel, reg, s32, u32, use,
-    when,
+    Kernel, LaunchError, MemoryFault, Ptr, PtxTypeError, TraceError, f32, f64, ptx, ptx_kernel, reg, s32, u32, when,
 )
+
+pytestmark = pytest.mark.emulator(reason="about tables of host arrays, which a GPU does not take")
 
 
 @ptx_kernel
@@ -21,12 +22,6 @@ def move(sources: Ptr[Ptr[f32]], targets: Ptr[Ptr[f32]], n: u32) -> None:
     with when(i < n):
         source, target = sources[ptx.ctaid.x], (targets + 1)[ptx.ctaid.x.bits(s32) - 1]
         target[i] = target[i] + source[i]
-
-
-@pytest.fixture(autouse=True)
-def emulator() -> Any:
-    with use("emulator"):
-        yield
 
 
 def test_arrays_from_anywhere(rng: np.random.Generator) -> None:

@@ -555,7 +555,7 @@ def test_every_space_computes(rng: np.random.Generator) -> None:
 
 
 def test_the_address_of_an_element_has_a_name() -> None:
-    from ptxdsl import const, dynamic_shared, global_, local, ptx_kernel, reg, shared, u64, use
+    from ptxdsl import const, dynamic_shared, global_, local, ptx_kernel, reg, shared, u64
 
     table = np.random.default_rng().integers(0, 1000, (2, 3)).astype(np.uint32)
 
@@ -576,8 +576,7 @@ def test_the_address_of_an_element_has_a_name() -> None:
         out[2] = c.at(1, n - 2)[0].to(u64) + mine[n, 0].to(u64) + d[1, n - 1].to(u64) + g[0, 3].to(u64)
 
     a, p, out = np.zeros((4, 8), np.uint32)[:, :5], np.zeros(10, np.uint32), np.zeros(3, np.uint64)
-    with use("emulator"):
-        k.configure(1, 1, shared=16)(a, p, 2, out)
+    k.configure(1, 1, shared=16)(a, p, 2, out)
     assert a[1, 2] == 7 and a[1, 0] == 8 and a[3, 2] == 5 and np.count_nonzero(a) == 3
     assert p.tolist() == [0, 11, 10, 9, 12, 0, 0, 0, 0, 0]
     assert out.tolist() == [28, 76, int(table[1, 0]) + 11]

@@ -11,7 +11,7 @@ from tracing_helpers import refused, said
 
 from ptxdsl import (
     Ptr, break_if, check, continue_if, f32, label, loop, otherwise, ptx, ptx_kernel, reg, s16, s32, s64, select, u16,
-    u32, u64, use, when,
+    u32, u64, when,
 )
 from ptxdsl.language.control import regions as control, labels, loops
 
@@ -213,8 +213,7 @@ def test_loop_is_range(kind: type, start: int, stop: int, step: int, known: str)
     expected = list(range(start, stop, step))
     name = str(kind).replace("u", "uint").replace("s", "int")
     out, count = np.full(len(expected) + 4, 77, name), np.full(1, 99, np.uint32)
-    with use("emulator"):
-        ptx_kernel(kernel)[1, 1](out, count, start, stop, step if step > 0 else 1)
+    ptx_kernel(kernel)[1, 1](out, count, start, stop, step if step > 0 else 1)
     assert count[0] == len(expected)
     assert list(map(int, out)) == [*expected, 77, 77, 77, 77]
 
@@ -255,8 +254,7 @@ def test_collatz_with_both_branches_and_a_break(rng: np.random.Generator) -> Non
 
     x = rng.integers(1, 10_000, 100).astype(np.uint32)
     steps = np.full(101, 0xDEAD, np.uint32)
-    with use("emulator"):
-        collatz[4, 32](x, steps, 100)
+    collatz[4, 32](x, steps, 100)
     assert list(steps) == [*(oracle(int(v)) for v in x), 0xDEAD]
 
 
@@ -273,8 +271,7 @@ def test_nested_loops_and_select(rng: np.random.Generator) -> None:
 
     n = int(rng.integers(1, 32))
     out = np.full(32, np.nan, np.float32)
-    with use("emulator"):
-        upper[1, 32](out, n)
+    upper[1, 32](out, n)
     expected = [
         sum(float(i) if j > 3 else 1.0 for i in range(row, n) for j in range(i, n, 2) if j != 5) for row in range(32)
     ]

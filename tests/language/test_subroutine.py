@@ -11,6 +11,8 @@ from ptxdsl import Array, Ptr, assemble, f16, f32, loop, ptx, ptx_func, ptx_kern
 from ptxdsl.errors import ControlFlowError, PtxTypeError, PtxWarning, TraceError
 from ptxdsl.text import parse, to_text
 
+DEEP = pytest.mark.emulator(reason="a recursion that a GPU's stack of 1 KiB a thread need not hold")
+
 
 @ptx_func
 def poly(x: f32, c: Ptr[f32], *, degree: int = 2) -> f32:
@@ -56,6 +58,7 @@ def gcds(a: Ptr[u32], b: Ptr[u32], out: Ptr[u32]) -> None:
     out[i] = gcd(a[i], b[i])
 
 
+@DEEP
 def test_recursion_that_ends_at_another_depth_in_each_lane() -> None:
     rng = np.random.default_rng()
     a, b = rng.integers(1, 10000, (2, 32), np.uint32)
@@ -85,6 +88,7 @@ def parity(out: Ptr[u32]) -> None:
     out[ptx.tid.x] = even(ptx.tid.x)
 
 
+@DEEP
 def test_mutual_recursion() -> None:
     out = np.full(21, 7, np.uint32)
     parity[1, 21](out)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, break_if, loop, otherwise, ptx_kernel, reg, select, u32, use, when
+from ptxdsl import Ptr, break_if, loop, otherwise, ptx_kernel, reg, select, u32, when
 
 # ruff: noqa: B006, RUF046
 
@@ -237,8 +237,7 @@ def deque_made_inside(n: u32, x: Ptr[u32]):
 @pytest.mark.parametrize(("function", "expected"), RIGHT, ids=[function.__name__ for function, _ in RIGHT])
 def test_right(function: Callable[..., None], expected: list[int]) -> None:
     x = np.full(8, 77, np.uint32)
-    with use("emulator"):
-        ptx_kernel(function)[1, 1](3, x)
+    ptx_kernel(function)[1, 1](3, x)
     assert x[: len(expected)].tolist() == expected
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, loop, ptx_kernel, reg, u32, use, when
+from ptxdsl import Ptr, loop, ptx_kernel, reg, u32, when
 
 # ruff: noqa: B010, PERF401
 
@@ -252,8 +252,7 @@ def regs_of_an_object(n: u32, x: Ptr[u32]):
 @pytest.mark.parametrize(("function", "expected"), RIGHT, ids=[function.__name__ for function, _ in RIGHT])
 def test_right(function: Callable[..., None], expected: list[int]) -> None:
     x = np.full(8, 77, np.uint32)
-    with use("emulator"):
-        ptx_kernel(function)[1, 1](3, x)
+    ptx_kernel(function)[1, 1](3, x)
     assert x[: len(expected)].tolist() == expected
 
 

@@ -28,6 +28,7 @@ def test_what_comes_back(rng: np.random.Generator) -> None:
     assert y[32] == before[1][32]
 
 
+@pytest.mark.emulator(reason="about what the emulator finds")
 def test_out_begins_poisoned() -> None:
     x, y = np.arange(33, dtype=np.uint32), np.zeros(33, np.uint32)
     update[1, 32](x, Out(y))

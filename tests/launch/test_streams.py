@@ -61,6 +61,7 @@ def test_host_arrays_are_refused_as_on_a_gpu() -> None:
     assert host.tolist() == [1] * 32
 
 
+@pytest.mark.emulator
 def test_events_and_streams() -> None:
     stream, other = Stream(priority=-1), Stream()
     start, end = stream.record(timing=True), Event(timing=True)

@@ -35,6 +35,7 @@ LAYERS = [
     ["bench", "dask"],
     ["tuning"],
     ["kernels"],
+    ["gpu_check"],
     ["pytest_plugin", "__main__"],
 ]
 EMULATOR = [

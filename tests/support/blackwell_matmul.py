@@ -100,9 +100,9 @@ def matmul(a: TensorMap, b: TensorMap, c: Array[f32, 2], rounds: u32) -> None:
         ptx["tcgen05.dealloc.cta_group::1.sync.aligned.b32"](tensor, COLUMNS)
 
 
-def launch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], c: np.ndarray[Any, Any], **options: Any) -> None:
+def launch(a: Any, b: Any, c: Any, **options: Any) -> None:
     """The product of two arrays, any number of tiles."""
-    (m, k), n = a.shape, len(b)
+    (m, k), n = a.shape, b.shape[0]
     maps = tensor_map(a, (ROWS, DEPTH), swizzle=128), tensor_map(b, (COLUMNS, DEPTH), swizzle=128)
     grid = -(-n // COLUMNS), -(-m // ROWS)
     rounds = np.uint32(-(-k // (DEPTH * STAGES)))

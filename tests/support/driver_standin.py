@@ -25,7 +25,7 @@ from stream_standin import Fault, Result, Streams
 
 from ptxdsl.gpu import device
 
-__all__ = ["CONTEXT", "Fault", "Launched", "Result", "Standin", "install", "put"]
+__all__ = ["CONTEXT", "Fault", "Launched", "Result", "Standin", "image_size", "install", "put"]
 
 CONTEXT = 0xC0DE0
 """The context of the first GPU; the others follow."""
@@ -122,6 +122,10 @@ class Standin(Streams):
 
     def cuInit(self, flags: int) -> None:
         assert flags == 0
+
+    def cuGetErrorName(self, error: int, out: int) -> None:
+        self.error_name = ctypes.create_string_buffer(Result(error).name.encode())
+        put(out, ctypes.addressof(self.error_name))
 
     def cuDriverGetVersion(self, out: int) -> None:
         put(out, 13000, ctypes.c_int)
@@ -354,9 +358,7 @@ class Standin(Streams):
         """Machine code, as ptxas makes it: its length is where the table of section headers ends."""
         head = ctypes.string_at(image, 64)
         assert head.startswith(b"\x7fELF"), "no machine code"
-        (sections,), (size, count) = struct.unpack_from("<Q", head, 40), struct.unpack_from("<HH", head, 58)
-        (segments,), (each, segment_count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-        self.load(out, ctypes.string_at(image, max(sections + size * count, segments + each * segment_count)))
+        self.load(out, ctypes.string_at(image, image_size(head)))
 
     def cuModuleLoadDataEx(self, out: int, image: int, count: int, options: int, values: int) -> None:
         text = ctypes.string_at(image)
@@ -447,7 +449,18 @@ class Standin(Streams):
         return np.frombuffer((ctypes.c_char * (count * np.dtype(dtype).itemsize)).from_address(address), dtype)
 
 
-_ALWAYS = ("cuInit", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName")
+def image_size(head: bytes) -> int:
+    """The bytes of machine code of which these are the first 64: up to the end of its tables of headers."""
+    (sections,), (size, count) = struct.unpack_from("<Q", head, 40), struct.unpack_from("<HH", head, 58)
+    (segments,), (each, segment_count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+    return max(sections + size * count, segments + each * segment_count)
+
+
+_ALWAYS = (
+    "cuInit", "cuGetErrorName", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDeviceGetCount", "cuDeviceGet",
+    "cuDeviceGetName",
+)
+
 """What works after a fault."""
 _signatures: dict[tuple[type, str], list[str]] = {}
 

@@ -53,10 +53,11 @@ def kernel(columns: int = TILE, stages: int = STAGES) -> Any:
 matmul = kernel()
 
 
-def launch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], c: np.ndarray[Any, Any], **options: Any) -> None:
+def launch(a: Any, b: Any, c: Any, **options: Any) -> None:
     """The product of two arrays, any number of tiles."""
-    (m, k), n = a.shape, len(b)
+    (m, k), n = a.shape, b.shape[0]
     maps = [tensor_map(each, (TILE, DEPTH), swizzle=128) for each in (a, b)]
     grid = -(-n // TILE), -(-m // TILE)
     rounds = np.uint32(-(-k // (DEPTH * STAGES)))
-    matmul.configure(grid, 288, shared=STAGES * _BYTES, backend="emulator", **options)(*maps, c, rounds)
+    options = {"backend": "emulator", **options}
+    matmul.configure(grid, 288, shared=STAGES * _BYTES, **options)(*maps, c, rounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,9 @@ Array = np.ndarray[Any, Any]
 Source = Any  # an array of unsigned integers (the operands' bits), a tuple of those, or an int for a `#` operand
 
 LANES = 32
-_DTYPES = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+LISTENERS: list[Callable[[Case, tuple[Array, ...]], None]] = []
+"""Who is told of each case and its results."""
+DTYPES = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 class Case(NamedTuple):
@@ -64,10 +66,15 @@ def run(cases: list[Case]) -> list[tuple[Array, ...]]:
         numbers = tuple(source for source in case.sources if isinstance(source, int))
         add_function(module, f"case{index}", form, case.width, numbers, case.selectors)
     engine = _compile(str(module))
-    return [_call(engine, f"case{index}", form, case) for index, (case, form) in enumerate(zip(cases, forms))]
+    outcomes = [_call(engine, f"case{index}", form, case) for index, (case, form) in enumerate(zip(cases, forms))]
+    for listener in LISTENERS:
+        for case, results in zip(cases, outcomes):
+            listener(case, results)
+    return outcomes
 
 
-def _flat(sources: tuple[Source, ...]) -> list[Array]:
+def flat(sources: tuple[Source, ...]) -> list[Array]:
+    """The arrays among the sources, those in braces one after the other."""
     flat: list[Array] = []
     for source in sources:
         if isinstance(source, tuple):
@@ -77,7 +84,8 @@ def _flat(sources: tuple[Source, ...]) -> list[Array]:
     return flat
 
 
-def _source_bits(form: Form) -> list[int]:
+def source_bits(form: Form) -> list[int]:
+    """The widths of the sources' arrays."""
     bits = [b for spec in form.operands if spec.role != "w" and spec.register
             for b in [spec.type.bits] * max(1, spec.count)]
     return bits + [1] * semantics.carry(form).reads
@@ -90,7 +98,7 @@ def add_function(
 
     ``numbers`` are those for the operands that must be numbers, 5 each where there are none.
     """
-    inputs, outputs = _source_bits(form), result_bits(form)
+    inputs, outputs = source_bits(form), result_bits(form)
     pointer = ir.IntType(8).as_pointer()
     count_type = ir.IntType(64)
     function = ir.Function(
@@ -152,11 +160,11 @@ def _compile(text: str) -> Any:
 
 def _call(engine: Any, name: str, form: Form, case: Case) -> tuple[Array, ...]:
     arrays = [
-        np.ascontiguousarray(array, _DTYPES[bits]) for array, bits in zip(_flat(case.sources), _source_bits(form))
+        np.ascontiguousarray(array, DTYPES[bits]) for array, bits in zip(flat(case.sources), source_bits(form))
     ]
     length = len(arrays[0])
     assert length % LANES == 0 and all(len(array) == length for array in arrays)
-    outputs = [np.full(length, 0xA5, _DTYPES[bits]) for bits in result_bits(form)]
+    outputs = [np.full(length, 0xA5, DTYPES[bits]) for bits in result_bits(form)]
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (len(arrays) + len(outputs)), ctypes.c_uint64)
     prototype(engine.get_function_address(name))(
         *(array.ctypes.data for array in (*arrays, *outputs)), length // case.width

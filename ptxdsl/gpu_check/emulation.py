@@ -1,0 +1,95 @@
+"""A recorded launch again on the emulator: whether it gives what was recorded, and what depends on the schedule."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..emulator.program import Program
+from ..errors import PtxError
+from ..launch import Buffer, LaunchConfig, Scalar
+from ..text import parse
+from .bare.tape import Area, Case, Tape, filled
+from .recording import variables_of
+
+__all__ = ["Repeated", "repeat"]
+
+SEEDS = (1, 2, 3)
+"""The schedules in which a result has to be the same to be compared."""
+
+
+class Repeated(NamedTuple):
+    """Why a launch cannot be repeated, or of each area which bytes depend on the schedule (none where it is empty)."""
+
+    problem: str
+    unspecified: tuple[bytes, ...] = ()
+
+
+def repeat(tape: Tape, case: Case, programs: dict[str, Program]) -> Repeated:
+    """Run a launch again: as it was, and in other schedules where it is no single instruction.
+
+    ``programs`` are those that were loaded before, by their keys.
+    """
+    program = programs.get(case.code)
+    if program is None:
+        text = tape.text(case)
+        program = programs[case.code] = Program(parse(text), text)
+    masks = [b""] * len(case.areas)
+    for seed in (None, *(SEEDS if not case.form else ())):
+        try:
+            found = _run(tape, case, program, seed)
+        except PtxError as error:
+            return Repeated(f"on the emulator it fails when it is repeated: {error.message.splitlines()[0]}")
+        for number, (wanted, got) in enumerate(found):
+            if wanted != got and seed is None and not case.incomparable:
+                return Repeated("its results depend on more than its parameters and their memory")
+            masks[number] = _joined(masks[number], wanted, got)
+    return Repeated("", tuple(masks))
+
+
+def _joined(mask: bytes, wanted: bytes, got: bytes) -> bytes:
+    """A mask and the bytes that differ."""
+    if wanted == got:
+        return mask
+    return bytes(m | (w != g) for m, w, g in zip(mask or bytes(len(wanted)), wanted, got))
+
+
+def _run(tape: Tape, case: Case, program: Program, seed: int | None) -> list[tuple[bytes, bytes]]:
+    """The wanted and the actual contents of each area after a launch."""
+    known = {v.name for v in variables_of(program)}
+    kept = [ctypes.create_string_buffer(area.size + 512) for area in case.areas]
+    addresses = [
+        program.variable(area.variable) if area.variable in known else _start(area, ctypes.addressof(room))
+        for area, room in zip(case.areas, kept)
+    ]
+    for area, address in zip(case.areas, addresses):
+        data = filled(tape.get(area.before), area.relocations, addresses)
+        ctypes.memmove(address, data, len(data))
+    geometry = LaunchConfig(case.grid, case.block, case.shared, case.cluster, case.cooperative, seed=seed)
+    program.run(case.entry, geometry, _arguments(case, program, addresses))
+    return [
+        (filled(tape.get(area.after), area.relocations_after, addresses), ctypes.string_at(address, area.size))
+        for area, address in zip(case.areas, addresses)
+    ]
+
+
+def _start(area: Area, room: int) -> int:
+    return -(-room // 256) * 256 + area.start
+
+
+def _arguments(case: Case, program: Program, addresses: Sequence[int]) -> list[Scalar | Buffer]:
+    """The arguments of a launch whose areas begin at ``addresses``: the parameters, then what else it can reach."""
+    def memory(name: str, address: int, nbytes: int) -> Buffer:
+        return Buffer(name, address, nbytes, "uint8", (nbytes,), (1,), True, None)
+
+    given: list[Scalar | Buffer] = []
+    for parameter, declared in zip(case.parameters, program.module.function(case.entry).parameters):
+        data = filled(bytes.fromhex(parameter.data), parameter.relocations, addresses)
+        if declared.nbytes == 8 and parameter.relocations:
+            _, area, inside = parameter.relocations[0]
+            given.append(memory(declared.name, addresses[area] + inside, case.areas[area].size - inside))
+        else:
+            given.append(Scalar(declared.name, data))
+    others = [(area, address) for area, address in zip(case.areas, addresses) if not area.variable]
+    return given + [memory(area.name, address, area.size) for area, address in others]
