@@ -126,7 +126,10 @@ def _number(memory: Memory) -> Any:
     else:
         from ..gpu.device import driver
 
-        driver(memory.device).to_host(host, memory.address)
+        gpu = driver(memory.device)
+        gpu.synchronize()
+        with gpu.current():
+            gpu.call("cuMemcpyDtoH", host.ctypes.data, memory.address, host.nbytes)
     return number_of(host)
 
 

@@ -14,6 +14,7 @@ import pytest
 from driver_standin import Standin, install
 
 import ptxdsl.emulator.jit.compilation  # noqa: F401
+from ptxdsl.gpu import device
 
 
 @pytest.fixture
@@ -25,4 +26,8 @@ def cu() -> Iterator[Standin]:
     with install(Standin()) as standin:
         yield standin
         gc.collect()
+        for gpu in device.known():
+            gpu.synchronize()
+            gpu.memory.trim()
+            gpu.synchronize()
         assert not standin.memory

@@ -1,7 +1,7 @@
 """CuPy's arrays as arguments, the real ones.
 
-Without a GPU CuPy allocates nothing and has no streams: these arrays are of memory of the driver's stand-in and say no
-stream, as by version 2 of the array interface, and CuPy's current stream is a handle of the stand-in's.
+Without a GPU CuPy allocates nothing and has no streams: these arrays are of memory of the driver's stand-in, and to
+what version 2 of the array interface says the tests add what version 3 does, the stream.
 """
 
 from __future__ import annotations
@@ -26,22 +26,34 @@ from ptxdsl.gpu import tools
 needs_ptxas = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
 
 
+STREAM = 0x77
+
+
+class WithStream(cupy.ndarray):
+    """CuPy's array, with version 3 of the interface, for which CuPy asks the GPU's current stream."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {**super().__cuda_array_interface__, "version": 3, "stream": STREAM}
+
+
+WithStream.__module__, WithStream.__name__ = "cupy", "ndarray"
+
+
 @pytest.fixture(autouse=True)
-def stream(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The handle of CuPy's current stream."""
-    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=0x77))
-    return 0x77
+def current_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=STREAM))
 
 
 def on_gpu(owner: Any, shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
     """CuPy's array of the memory of a device array of ours."""
     nbytes = math.prod(shape) * np.dtype(dtype).itemsize
     memory = cupy.cuda.UnownedMemory(owner.address, nbytes, owner, 0)
-    return cupy.ndarray(shape, dtype=dtype, memptr=cupy.cuda.MemoryPointer(memory, 0))
+    return WithStream(shape, dtype=dtype, memptr=cupy.cuda.MemoryPointer(memory, 0))
 
 
 @needs_ptxas
-def test_a_launch_takes_them_as_they_are(cu: Standin, stream: int, rng: np.random.Generator) -> None:
+def test_a_launch_takes_them_as_they_are(cu: Standin, rng: np.random.Generator) -> None:
     saxpy = make_saxpy()
     cu.kernel = run_saxpy(cu)
     with use("gpu"):
@@ -51,8 +63,8 @@ def test_a_launch_takes_them_as_they_are(cu: Standin, stream: int, rng: np.rando
             allocated = len(cu.memory)
             saxpy[n // 128 + 1, 128](n, 3.0, *(on_gpu(owner, (n,)) for owner in ours))
             np.testing.assert_allclose(ours[1].numpy(), 3 * x + y, rtol=1e-6)
-            assert len(cu.memory) == allocated
-            assert cu.launches[-1].stream == stream
+            assert len(cu.memory) <= allocated  # of the rounds before, some is given back by now
+            assert cu.launches[-1].stream == STREAM
 
 
 @ptx_kernel
@@ -86,7 +98,7 @@ def test_the_emulator_says_where_they_are() -> None:
 
     host = np.zeros(4, np.float32)
     memory = cupy.cuda.UnownedMemory(host.ctypes.data, host.nbytes, host, 0)
-    array = cupy.ndarray((4,), dtype=np.float32, memptr=cupy.cuda.MemoryPointer(memory, 0))
+    array = WithStream((4,), dtype=np.float32, memptr=cupy.cuda.MemoryPointer(memory, 0))
     with pytest.raises(LaunchError) as caught:
         one.configure(1, 1, backend="emulator")(array)
     assert caught.value.message == (

@@ -74,4 +74,4 @@ def test_arrays_of_a_gpu(cu: Standin, rng: np.random.Generator) -> None:
         allocated = len(cu.memory)
         saxpy[3, 128](300, -2.0, *map(on_gpu, ours))
         np.testing.assert_allclose(ours[1].numpy(), y - 2 * x, rtol=1e-5, atol=1e-6)
-        assert len(cu.memory) == allocated
+        assert len(cu.memory) <= allocated
