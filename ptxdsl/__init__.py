@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         bench as bench, block as block, cluster as cluster, grid as grid, math as math, mbarrier as mbarrier,
         mma as mma, tcgen05 as tcgen05, tiles as tiles, tma as tma, warp as warp, wgmma as wgmma,
     )
+    from . import jax as jax, torch as torch
     from . import kernels as kernels
     from .config import device, use
     from .gpu.assembler import assemble
@@ -70,8 +71,8 @@ __all__ = [
 ]
 
 _SUBMODULES = (
-    "bench", "block", "cluster", "grid", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma", "warp",
-    "wgmma",
+    "bench", "block", "cluster", "grid", "jax", "kernels", "math", "mbarrier", "mma", "tcgen05", "tiles", "tma",
+    "torch", "warp", "wgmma",
 )
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "kernel.streams",

@@ -82,13 +82,18 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARY = os.path.join(_PACKAGE, "kernels") + os.sep
 
 
+_FRAMEWORKS = ("torch", "jax", "jaxlib")
+"""What calls a kernel in place of the user, who has called an op made of it."""
+
+
 def caller() -> Loc | None:
     """The innermost line of Python outside this package (its kernel library is outside): the user's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        generated = file == "<string>" and str(frame.f_globals.get("__name__")).startswith("ptxdsl.")
-        plumbing = generated or file.startswith("<frozen ") or file.endswith(("/functools.py", "/contextlib.py"))
+        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+        generated = (file == "<string>" and module.startswith("ptxdsl.")) or file.startswith(("<frozen ", "<eval_with"))
+        plumbing = generated or file.endswith(("/functools.py", "/contextlib.py"))
+        plumbing = plumbing or module.partition(".")[0] in _FRAMEWORKS
         if not plumbing and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
             return Loc(file, frame.f_lineno)
         frame = frame.f_back

@@ -50,10 +50,18 @@ class _Plan(NamedTuple):
     loaded: tuple[int, ...]
 
 
+_ADDRESSES = (8, 128)
+"""The sizes of parameters that lead to memory: pointers and handles, tensor maps."""
+
+
 @cache
 def _plan(form: Form) -> _Plan:
     specs = list(enumerate(form.operands))
-    through = tuple(access.operand for access in form.effects.accesses if form.operands[access.operand].role != "r")
+    through = tuple(
+        access.operand for access in form.effects.accesses
+        # of a tensor map or a surface the operand is only read, and the array behind it is written
+        if form.operands[access.operand].role != "r" or (access.writes and access.kind in ("tensor", "texel"))
+    )
     stored = tuple(n for n, spec in specs if through and spec.kind == "value" and spec.role == "r")
     loaded = tuple(n for n, spec in specs if spec.kind == "address" and form.space in ("global", "generic"))
     return _Plan(carriers(form), tuple(n for n, spec in specs if spec.written), through, stored, loaded)
@@ -66,7 +74,7 @@ class _Pointers:
         self, module: ir.Module, function: ir.Function, stack: tuple[str, ...], tables: _Names = _NOTHING
     ) -> None:
         self.module, self.function, self.stack, self.tables = module, function, stack, tables
-        pointers = [p.name for p in function.parameters if p.nbytes == 8 and p.type.kind != "f"]
+        pointers = [p.name for p in function.parameters if p.nbytes in _ADDRESSES and p.type.kind != "f"]
         self.provenance: dict[str, _Names] = {name: frozenset((name,)) for name in pointers}
 
     def written(self) -> frozenset[str]:

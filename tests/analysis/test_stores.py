@@ -59,6 +59,38 @@ def test_written(body: str, expected: set[str]) -> None:
     assert written(body) == expected
 
 
+IMAGES = f"""{HEAD}
+.visible .entry k(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128], .param .u64 c, .param .u64 d)
+{{{{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<9>;
+    .shared .align 128 .f32 tile[64];
+    mov.b64 %rd1, a;
+    cvta.param.u64 %rd2, %rd1;
+    mov.b64 %rd3, b;
+    cvta.param.u64 %rd4, %rd3;
+    ld.param.u64 %rd5, [c];
+    ld.param.u64 %rd6, [d];
+{{}}
+    ret;
+}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {0, 0}], [tile];", {"a"}),
+        ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%rd4, {0, 0}], [tile];", {"b"}),
+        ("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd4, {0, 0}];", set()),
+        ("sust.b.2d.b32.trap [%rd5, {%r1, %r2}], {%r3};", {"c"}),
+        ("suld.b.2d.b32.trap {%r3}, [%rd6, {%r1, %r2}];", set()),
+    ],
+)
+def test_through_tensor_maps_and_surfaces(body: str, expected: set[str]) -> None:
+    assert written_parameters(parse(IMAGES.format(body)), "k") == expected
+
+
 STORES = """
 .func stores(.reg .u64 p, .reg .u64 q)
 {

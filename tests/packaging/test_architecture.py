@@ -27,6 +27,8 @@ LAYERS = [
     ["launch"],
     ["emulator", "gpu"],
     ["kernel"],
+    ["frameworks"],
+    ["jax", "torch"],
     ["grid", "math", "warp"],
     ["cluster", "tiles"],
     ["mbarrier", "mma"],
