@@ -18,6 +18,7 @@ import numpy as np
 from ...analysis.control_flow import ControlFlowGraph
 from .block_execution import EFFORT, Asked, Execution, Stored, execute
 from .static_values import Known
+from .warp_barriers import Ordered
 
 __all__ = ["execute_by_cases"]
 
@@ -80,11 +81,13 @@ def _together(whole: Execution, found: list[Execution]) -> Execution:
     ]
     known = all(each.intervals is not None for each in found)
     aligned = all(each.aligned for each in found)
+    warps = [each.warps for each in found]
+    both = None if None in warps else Ordered(*(set().union(*each) for each in zip(*filter(None, warps))))
     if whole.aligned or not known or not aligned:  # which says it once
-        return whole._replace(early=early, stored=stored)
+        return whole._replace(early=early, stored=stored, warps=both)
     inside = [interval for each in found for interval in each.intervals or ()]
     phases = [phase for each in found for phase in each.phases]
-    return Execution(stored, inside, True, early, phases)
+    return Execution(stored, inside, True, early, phases, warps=both)
 
 
 def _common(written: list[dict[str, Any]]) -> dict[str, Any]:

@@ -19,13 +19,14 @@ import numpy as np
 
 from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address, Call, Immediate, Instruction, Not, Register
-from ..machine.layout import LOCAL_ORIGIN
+from ..machine.layout import LANES, LOCAL_ORIGIN
 from .divergence import Shape3
 from .linear_values import NO_BLOCK
 from .pending_copies import PendingCopies
 from .static_values import Known
 from .thread_numbers import Number, cut, same
 from .thread_registers import ThreadRegisters
+from .warp_barriers import Ordered, Trace
 
 __all__ = ["Accessed", "Asked", "Execution", "Stored", "execute"]
 
@@ -83,6 +84,8 @@ class Execution(NamedTuple):
     """Where along which axis of the grid comparisons change that are not known of all blocks."""
     effort: int = 0
     """What it took, as in EFFORT."""
+    warps: Ordered | None = None
+    """What barriers of some warps order, where there are such."""
 
 
 class _Stop(Exception):
@@ -99,7 +102,7 @@ def execute(
     in shared and local memory, ``starts`` the addresses of those in shared memory; 0 where it is not known.
     """
     run = _Run(graph, known, barriers, accesses, sizes, starts)
-    run.most = effort
+    run.most, run.trace.left = effort, run.trace.left * effort // EFFORT
     run.arithmetic.limit(part)
     done = False
     with contextlib.suppress(_Stop):
@@ -107,7 +110,8 @@ def execute(
         done = True
     inside = run.intervals() if done else None
     cuts = frozenset(run.arithmetic.cuts)
-    return Execution(run.found, inside, done and run.aligned, run.early, run.phases(), not done, cuts, run.effort)
+    aligned, phases, warps = done and run.aligned, run.phases(), run.trace.ordered() if done else None
+    return Execution(run.found, inside, aligned, run.early, phases, not done, cuts, run.effort, warps)
 
 
 class _Run(ThreadRegisters):
@@ -144,6 +148,12 @@ class _Run(ThreadRegisters):
         self.places: dict[object, Any] = {}
         """The bytes of accesses of all threads; None beyond the array."""
         self.copies = PendingCopies(len(self.every))
+        self.of_some = set() if barriers else {
+            place for place, s in enumerate(graph.statements)
+            if isinstance(s, Instruction) and s.form.effects.barrier == "block"
+        }
+        """Barriers of some warps, or of all."""
+        self.trace = Trace(len(self.every), self.sizes, bool(self.of_some))
         self.needed = self._needed()
 
     def _needed(self) -> set[int]:
@@ -155,8 +165,12 @@ class _Run(ThreadRegisters):
                 writers.setdefault(register.name, []).append(place)
         bases = [asked.address.base for asked in self.accesses.values()]
         names = [base.name for base in bases if isinstance(base, Register)]
-        for place in self.accesses:
+        for place in (*self.accesses, *self.of_some):
             names += self._guard_name(place)
+        for place in self.of_some:
+            statement: Any = self.graph.statements[place]
+            operands = [statement.operand(name) for name in ("a", "b")]
+            names += [each.name for each in operands if isinstance(each, Register)]
         for block in self.graph.blocks:
             names += [name for place in range(block.start, block.stop) if self._leads(place)
                       for name in self._guard_name(place)]
@@ -246,8 +260,8 @@ class _Run(ThreadRegisters):
                 self._compute(place, statement, mask)
         if block.fallthrough >= 0:
             self._go(block.fallthrough, mask)
-        elif not self.apart:
-            self.alive = self.alive & ~mask
+        else:
+            self._end(mask)
 
     def _ended(self, guard: Register | Not | None, mask: Any) -> Any:
         """The threads that go on where those end in which a guard holds."""
@@ -255,9 +269,14 @@ class _Run(ThreadRegisters):
         if taken is None:
             self.certain = False
             return mask
-        if not self.apart:
-            self.alive = self.alive & ~taken
+        self._end(taken)
         return mask & ~taken
+
+    def _end(self, threads: Any) -> None:
+        if not self.apart:
+            self.alive = self.alive & ~threads
+        elif threads.any():
+            self.trace.lose()
 
     def _warp_barrier(self, statement: Instruction, mask: Any) -> None:
         """A barrier of the lanes of each warp; it counts where all warps come to it that have not ended."""
@@ -265,8 +284,29 @@ class _Run(ThreadRegisters):
         whole = isinstance(members, Immediate) and members.bits == 0xFFFFFFFF and statement.guard is None
         if whole and not self.apart and not self.waiting and (mask is self.alive or (mask == self.alive).all()):
             self._close_phase()
+        if whole and not self.apart and self.certain:
+            self.trace.meet(mask)
+
+    def _arrive(self, statement: Instruction, mask: Any) -> None:
+        """A barrier of some warps, or of all of them where it has no count."""
+        self.aligned = False
+        where = self._known(statement.guard, mask)
+        if self.apart or not self.certain or where is None:
+            self.trace.lose()
+            return
+        number, expected = (statement.operand(name) for name in ("a", "b"))
+        whole = Number(self.trace.warps * LANES)
+        found = [whole if operand is None else self._operand(operand, where) for operand in (number, expected)]
+        if any(each is None or each.origin or each.block != NO_BLOCK for each in found):
+            self.trace.lose()
+        elif where.any():
+            numbers, threads = (each.numbers for each in found if each is not None)
+            self.trace.arrive(numbers, threads, bool(statement.form.effects.waits), where)
 
     def _barrier(self, place: int, statement: Instruction, mask: Any) -> None:
+        if place in self.of_some:
+            self._arrive(statement, mask)
+            return
         if place not in self.barriers and statement.form.effects.barrier != "block":
             if statement.form.effects.barrier == "warp":
                 self._warp_barrier(statement, mask)
@@ -352,6 +392,7 @@ class _Run(ThreadRegisters):
                     effects = statement.form.effects
                     if effects.barrier == "block" or place in self.barriers:
                         self.aligned = self.certain = False
+                        self.trace.lose()
                     elif effects.ends:
                         self.certain = False
                     elif "async_group" in (effects.completes, effects.commits, effects.waits):
@@ -396,12 +437,22 @@ class _Run(ThreadRegisters):
         if not asked.array.startswith(LOCAL_ORIGIN):
             self._note(place, value, threads)
         size = self.sizes(value.origin)
+        if size and not self.trace.lost and not value.origin.startswith(LOCAL_ORIGIN):
+            self._trace(place, value, threads, where is not None)
         if value.origin in self.full and not self.copies.touch(value.origin):
             return
         if size and size * (len(self.every) if value.origin.startswith(LOCAL_ORIGIN) else 1) <= MOST_BYTES:
             self._mark(place, asked, value, size, threads, where is not None)
         elif asked.reads:
             self.early.add(place)
+
+    def _trace(self, place: int, value: Number, threads: Any, certain: bool) -> None:
+        """Note an access to shared memory beside barriers of some warps."""
+        asked, certain = self.accesses[place], certain and self.certain and not self.apart
+        if value.block == NO_BLOCK:
+            self.trace.access(place, value.origin, value.numbers, asked.nbytes, threads, asked.writes, certain)
+        else:
+            self.trace.lose_array(value.origin)
 
     def _offset(self, place: int, address: Address, value: Number) -> Number:
         """The number that the address of an access is, by that of its register; the same one for the same."""
@@ -428,6 +479,8 @@ class _Run(ThreadRegisters):
         """An access at an address that is not known."""
         asked = self.accesses[place]
         self.inside[place] = self.phase[place] = Accessed(place)
+        if not asked.array or self.sizes(asked.array):
+            self.trace.lose_array(asked.array)
         local = asked.array.startswith(LOCAL_ORIGIN)
         table = (self.written if local else self.settled).get(asked.array)
         whole = table is not None and (table[threads] if local else table).all()

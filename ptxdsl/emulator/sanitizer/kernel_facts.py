@@ -29,6 +29,8 @@ class KernelFacts:
         )
         self.barriers = self._barriers()
         """The barriers, if all of them are of the whole block, and their places alone say which."""
+        self.of_some = not self.barriers and any(s.form.effects.barrier == "block" for _, s in self.statements)
+        """Whether there are others."""
         self.parameters: set[tuple[str, int, int]] = set()
         """Name, offset and size of the parts of parameters that the proofs ask for."""
 

@@ -217,6 +217,7 @@ class _Proof:
                 ordered |= self._ordered_between(name, accesses, between, 1)
                 if any(access.strength for access in accesses):
                     in_turn |= self._ordered_between(name, accesses, between, _NONE)
+                written |= self._by_warps(name, accesses) or set()
                 if self.kernel.barriers:
                     stored = [] if self.copied else self.executed.execution.stored
                     written |= self._written(name, accesses, stored)
@@ -360,6 +361,8 @@ class _Proof:
             inside = [by_place[place] for place in sorted(places)]
             if inside and not self._is_safe(inside, (1, 1, 1), 32, strong):
                 bad |= self._racing(inside, strong)
+        if bad and self._by_warps(name, accesses) is not None:
+            bad = set()
         if bad:
             footprints = {access.place: access.footprint for access in accesses}
             executed = self.executed.between_barriers(footprints, name)
@@ -374,6 +377,16 @@ class _Proof:
                     for inside in self._unsafe(by_place, phases, strong):
                         bad |= self._racing(inside, strong)
         return by_place.keys() - bad
+
+    def _by_warps(self, name: str, accesses: list[_Access]) -> set[int] | None:
+        """Where barriers of some warps order all accesses to an array, those that find it written, as in _written."""
+        if self.copied or not self.kernel.of_some or any(access.strength for access in accesses):
+            return None
+        warps = self.executed.execution.warps
+        if warps is None or name in warps.racing:
+            return None
+        readers = {access.place for access in accesses if access.reads}
+        return {access.place for access in accesses} if warps.early.isdisjoint(readers) else readers - warps.early
 
     def _racing(self, accesses: list[_Access], strong: int) -> set[int]:
         """Those of unsafe accesses that need a check: reads do not that no write can race with."""
