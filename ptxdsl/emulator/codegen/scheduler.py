@@ -256,11 +256,28 @@ def _next_block(h: Handler, launch: Any) -> Any:
     h.store(h.ir.add(h.load(h.block, Block.BEGUN_TURNS, i32), one), h.block, Block.TURNS)
     h.ir.branch(chosen)
     h.ir.position_at_end(new)
-    claimed = h.ir.atomic_rmw("add", h.ir.bitcast(launch, i64.as_pointer()), h.i64(1), "monotonic")
+    claimed = _claimed(h, launch)
+    new = h.ir.block
     h.store(h.i32(0), h.block, Block.TURNS)
     h.ir.branch(chosen)
     h.ir.position_at_end(chosen)
     return h.merged(again, [first], new, [claimed])[0]
+
+
+def _claimed(h: Handler, launch: Any) -> Any:
+    """The next block of the launch; a host thread alone need not wait until what it has stored is seen by others."""
+    alone, several, claimed = (h.block_named(n) for n in ("alone", "several", "claimed"))
+    h.ir.cbranch(h.likely(h.zero(h.load(launch, Launch.SEVERAL, i32))), alone, several)
+    h.ir.position_at_end(alone)
+    following = h.load(launch, Launch.NEXT, i64)
+    h.store(h.ir.add(following, h.i64(1)), launch, Launch.NEXT)
+    h.ir.branch(claimed)
+    h.ir.position_at_end(several)
+    counter = h.ir.bitcast(h.add(launch, Launch.NEXT), i64.as_pointer())
+    mine = h.ir.atomic_rmw("add", counter, h.i64(1), "monotonic")
+    h.ir.branch(claimed)
+    h.ir.position_at_end(claimed)
+    return h.merged(alone, [following], several, [mine])[0]
 
 
 def _begin(h: Handler, launch: Any, number: Any) -> None:

@@ -300,6 +300,8 @@ class Launch(Struct):
     """What the clocks have shown last."""
     STOPPED = field("i")
     """Whether the clocks stand still, to see whether anything else changes."""
+    SEVERAL = field("i")
+    """Whether several host threads take blocks."""
 
 
 class Warp(Struct):

@@ -154,6 +154,11 @@ class LaunchState:
         copy_bytes(place, struct.pack("<q", started + 1), 8)
         return started
 
+    def share(self) -> None:
+        """From now on other host threads take blocks too; none of them runs compiled code yet."""
+        self.locks = True
+        copy_bytes(self.address + Launch.SEVERAL, struct.pack("<i", 1), 4)
+
     def close(self, blocks: int) -> None:
         """Start no block from this number on."""
         self.blocks = min(self.blocks, blocks)

@@ -303,7 +303,7 @@ class WorkerPool:
             return
         self.most = self.most or cores() - 1
         for _ in range(self.woken, min(wanted, self.most)):
-            self.launch.locks = True
+            self.launch.share()
             try:
                 host_threads.start(partial(copy_context().run, self._worker, self.woken + 1))
             except RuntimeError:  # Python ends, or there are too many threads

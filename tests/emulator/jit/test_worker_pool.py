@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -13,16 +14,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulator_harness import HEADER, THREAD, kernel, launch, pointer
+from emulator_harness import HEADER, THREAD, buffer, kernel, launch, pointer
 
 from ptxdsl import emulator
 from ptxdsl.config import override
 from ptxdsl.machine_code.host import cores
 from ptxdsl.emulator.jit import compilation, tier_up
+from ptxdsl.emulator.machine.layout import Launch
 from ptxdsl.emulator.runtime import host_threads, worker_pool
 from ptxdsl.emulator.runtime import launch as launches
 from ptxdsl.emulator.runtime.block_state import BlockState
 from ptxdsl.errors import EmulationError, MemoryFault, PtxWarning, TrapError
+from ptxdsl.launch import LaunchConfig
 
 WORKERS = 4
 PATIENCE = 60
@@ -68,6 +71,29 @@ def test_blocks_run_on_several_threads(threads: list[int]) -> None:
     launch(text, 500, 64, x=x)
     assert (x == np.arange(x.size)).all()
     assert 2 <= len(set(threads)) <= WORKERS
+
+
+def test_each_block_is_taken_once(threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one thread without a locked instruction, by several with one, in a launch that is made again too."""
+    several: list[tuple[int, bool]] = []
+    run = BlockState.run
+
+    def noted(self: BlockState, turns: int) -> int:
+        flag = ctypes.c_int32.from_address(self.launch.address + Launch.SEVERAL).value
+        several.append((threading.get_ident(), bool(flag)))
+        return run(self, turns)
+
+    monkeypatch.setattr(BlockState, "run", noted)
+    text = kernel("u64 x", "mov.u32 %r0, %ctaid.x;\n" + pointer("%rd0", "x") + "red.global.add.u32 [%rd0], 1;\nret;")
+    x = np.zeros(30_000, np.uint32)
+    launcher = emulator.load(text).launcher("k", LaunchConfig(x.size, 1))
+    for number, workers in enumerate((WORKERS, WORKERS, 1), 1):
+        several.clear()
+        with override(emulator_threads=workers):
+            launcher([buffer("x", x)])
+        assert (x == number).all()
+        assert all(flag for thread, flag in several if thread != threading.get_ident())
+    assert {flag for _, flag in several} == {False}
 
 
 def test_one_worker_is_the_caller(threads: list[int]) -> None:
