@@ -109,8 +109,10 @@ class LaneRows:
         self.active = h.ir.icmp_unsigned("<", h.iota(32), h.splat(count))
         self.starts = tuple(h.ir.add(first, h.i64(lane << WORD_SHIFT)) for lane in range(0, LANES, GROUP))
         self.packed = True
+        end = h.ir.add(first, h.ir.shl(h.ir.zext(count, i64), h.i64(WORD_SHIFT)))
+        fetch(h, end, 4)  # what is packed next goes there
         if self.check.role == Role.WRITE:
-            fetch(h, h.ir.extract_element(self.hosts, h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))))
+            fetch(h, h.ir.extract_element(self.hosts, h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))), 2)
         self.emit()
         self.mine, self.active, self.starts, self.packed = mine, active, (), False
         h.ir.position_at_end(apart)

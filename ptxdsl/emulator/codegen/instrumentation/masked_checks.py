@@ -303,7 +303,7 @@ class _MaskedCheck(LaneRows):
 
     def _judge(self) -> None:
         """Go on where no granule needs the slow path."""
-        h, check = self.h, self.check
+        check = self.check
         for granule in range(check.granules):
             writers = self.get(granule, Plane.WRITER)
             self.writers.append(writers)
@@ -313,11 +313,23 @@ class _MaskedCheck(LaneRows):
                 self.demand(self.written(writers))
             if not self.race:
                 continue
-            self.demand(self.harmless(writers))
-            if check.role == Role.WRITE and check.sources:  # whether it stores something else is a question of values
-                again = h.ir.and_(self.agree(writers, THREAD), h.ir.not_(self.ordered(writers)))
-                self.demand(h.ir.or_(h.ir.not_(h.ir.and_(again, self.active)), self.updates))
+            self._judge_writers(writers)
             self._judge_readers(granule)
+
+    def _judge_writers(self, writers: Any) -> None:
+        """Go on where no last writer races with this access; mostly all are of before the launch, or the barrier."""
+        h, check = self.h, self.check
+        since, on = h.block_named("since"), h.block_named("writers_passed")
+        start = self.floor if self.of_block else self.shadow.get(Shadow.LAUNCH)
+        later = h.ir.and_(self.active, h.ir.not_(self.below(writers, start)))
+        h.ir.cbranch(h.zero(h.mask(later)), on, since)
+        h.ir.position_at_end(since)
+        self.demand(self.harmless(writers))
+        if check.role == Role.WRITE and check.sources:  # whether it stores something else is a question of values
+            again = h.ir.and_(self.agree(writers, THREAD), h.ir.not_(self.ordered(writers)))
+            self.demand(h.ir.or_(h.ir.not_(h.ir.and_(again, self.active)), self.updates))
+        h.ir.branch(on)
+        h.ir.position_at_end(on)
 
     def _judge_readers(self, granule: int) -> None:
         h, check = self.h, self.check

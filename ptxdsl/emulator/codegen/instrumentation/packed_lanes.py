@@ -48,8 +48,8 @@ def _orders(module: ir.Module) -> ir.GlobalVariable:
     return found
 
 
-def fetch(h: Handler, host: Any) -> None:
+def fetch(h: Handler, host: Any, lines: int) -> None:
     """Have the CPU fetch what is about to be stored: a store that waits for memory holds up those behind it."""
-    for offset in (0, LINE):
-        place = h.ir.inttoptr(h.ir.add(host, h.i64(offset)), pointer)
+    for line in range(lines):
+        place = h.ir.inttoptr(h.ir.add(host, h.i64(line * LINE)), pointer)
         h.call("llvm.prefetch.p0", ir.VoidType(), place, h.i32(1), h.i32(3), h.i32(1))
