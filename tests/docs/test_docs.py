@@ -86,7 +86,7 @@ def test_every_setting_and_extra_named_in_the_readme_exists() -> None:
     fields = {f"PTXDSL_{name.upper()}" for name in Config.__dataclass_fields__}
     assert set(re.findall(r"PTXDSL_[A-Z_]+", README)) <= fields
     extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
-    assert set(re.findall(r"\[(\w+)\]", README)) <= extras
+    assert set(re.findall(r"`(?:ptxdsl)?\[(\w+)\]`", README)) <= extras
 
 
 def headings(path: Path) -> set[str]:
