@@ -16,8 +16,9 @@ from ptxdsl.gpu.device import Driver, driver
 
 
 @pytest.fixture
-def cu() -> Iterator[ImageStandin]:
-    """A machine with a GPU, of which everything is given back in the end."""
+def cu(monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStandin]:
+    """A machine with a GPU, of which everything is given back in the end; threads take it too."""
+    monkeypatch.delenv("PTXDSL_BACKEND", raising=False)
     problem = driver_shim.missing()
     if problem:
         pytest.skip(problem)

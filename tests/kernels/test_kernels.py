@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from ptxdsl import Kernel
 from ptxdsl import __main__ as command
 from ptxdsl.kernels.check import LIBRARY
+from ptxdsl.tuning.autotuner import Autotuned
 
 TARGETS = ["sm_75", "sm_80", "sm_90a", "sm_100a"]
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.py"))
 
 
-def example_kernels() -> dict[str, Kernel]:
+class Made(NamedTuple):
+    """A kernel with its compile-time constants."""
+
+    kernel: Kernel
+    constants: Mapping[str, Any] = {}
+
+
+def example_kernels() -> dict[str, Made]:
+    """Those of the examples; tuned ones in each of their configurations."""
     found = {}
     for path in EXAMPLES:
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        found.update({f"{path.stem}.{n}": value for n, value in vars(module).items() if isinstance(value, Kernel)})
+        for name, value in vars(module).items():
+            if isinstance(value, Kernel):
+                found[f"{path.stem}.{name}"] = Made(value)
+            elif isinstance(value, Autotuned):
+                for config in value.configs:
+                    found[f"{path.stem}.{name}.{config}"] = Made(value.kernel, config.constants)
     return found
 
 
-KERNELS = {kernel.entry: kernel for entry in LIBRARY.values() for kernel in entry.kernels()} | example_kernels()
+KERNELS = {kernel.entry: Made(kernel) for entry in LIBRARY.values() for kernel in entry.kernels()} | example_kernels()
 
 
 def test_every_example_has_a_kernel() -> None:
@@ -55,14 +71,16 @@ MATRIX = [name for name in LOWEST if "bf16" not in name]
 @pytest.mark.ptxas
 @pytest.mark.parametrize(("name", "arch"), CLAIMS)
 def test_assembles_without_spills(name: str, arch: str) -> None:
-    taken = KERNELS[name].attributes(arch=arch)
+    kernel, constants = KERNELS[name]
+    taken = kernel.attributes(arch=arch, **constants)
     assert (taken.spill_store_bytes, taken.spill_load_bytes) == (0, 0)
     assert 0 < taken.num_regs <= (168 if name in MATRIX else 128) and taken.shared_size_bytes <= 48 * 1024
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_target_is_the_lowest_there_is(name: str) -> None:
-    assert KERNELS[name].ir().target == LOWEST.get(name, "sm_75")
+    kernel, constants = KERNELS[name]
+    assert kernel.ir(**constants).target == LOWEST.get(name, "sm_75")
 
 
 @pytest.mark.parametrize("name", LIBRARY)

@@ -60,7 +60,7 @@ class Calls:
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     made, original = Calls(), block_state.compiled
     monkeypatch.setattr(block_state, "compiled", lambda address: made(original(address)))
-    monkeypatch.setattr(alone, "_several", threading.Event())
+    monkeypatch.setattr(alone, "_several", False)
     yield made
     assert not alone._launches
 
