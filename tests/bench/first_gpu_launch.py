@@ -1,4 +1,4 @@
-"""What the first launch on a GPU takes of a fresh process, with a cubin on disk: ``python tests/bench/first_gpu_launch.py``.
+"""What the first launch on a GPU takes of a fresh process, its cubin on disk: `python tests/bench/first_gpu_launch.py`.
 
 Above a driver that does nothing, so what a real one takes to start and to load a module is not in it. The median of the
 processes, in milliseconds of the wall: the imports (numpy, ptxdsl with its language, cuda-bindings), and from there to

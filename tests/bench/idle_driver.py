@@ -35,6 +35,7 @@ int cuCtxPushCurrent_v2(u c) { return 0; }
 int cuCtxPopCurrent_v2(u *c) { *c = 0xc0de0; return 0; }
 int cuCtxGetDevice(int *d) { *d = 0; return 0; }
 int cuMemAlloc_v2(u *a, u n) { *a = next; next += (n + 511) & ~255ull; return 0; }
+int cuMemAllocFromPoolAsync(u *a, u n, u pool, u stream) { return cuMemAlloc_v2(a, n); }
 int cuModuleLoadData(u *m, void *i) { *m = 0x2000; return 0; }
 int cuModuleGetFunction(u *f, u m, char *n) { *f = 0x3000; return 0; }
 int cuFuncGetAttribute(int *v, int a, u f) { *v = a ? 0 : 1024; return 0; }
@@ -54,8 +55,8 @@ int cuGetProcAddress_v2(const char *asked, void **out, int version, u flags, int
   KNOWN2(cuGetProcAddress) KNOWN(cuDriverGetVersion) KNOWN(cuDeviceGetCount) KNOWN(cuDeviceGet) KNOWN(cuDeviceGetName)
   KNOWN(cuDeviceGetAttribute) KNOWN(cuDevicePrimaryCtxRetain) KNOWN(cuCtxGetCurrent) KNOWN(cuCtxSetCurrent)
   KNOWN2(cuCtxPushCurrent) KNOWN2(cuCtxPopCurrent) KNOWN(cuCtxGetDevice) KNOWN2(cuMemAlloc) KNOWN(cuModuleLoadData)
-  KNOWN(cuModuleGetFunction) KNOWN(cuFuncGetAttribute) KNOWN(cuStreamIsCapturing) KNOWN(cuLaunchKernelEx)
-  KNOWN(cuThreadExchangeStreamCaptureMode)
+  KNOWN(cuMemAllocFromPoolAsync) KNOWN(cuModuleGetFunction) KNOWN(cuFuncGetAttribute) KNOWN(cuStreamIsCapturing)
+  KNOWN(cuLaunchKernelEx) KNOWN(cuThreadExchangeStreamCaptureMode)
   *out = found;
   if (status) *status = 0;
   return 0; }

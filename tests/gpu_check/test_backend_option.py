@@ -94,4 +94,4 @@ def test_the_suite_on_the_stand_in() -> None:
 def test_without_a_gpu() -> None:
     done = run("--backend", "gpu", "tests/launch/test_scalars.py")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert re.search("^ERROR: --backend gpu: (no NVIDIA driver|the NVIDIA driver|cuda-python is)", done.stderr, re.MULTILINE)
+    assert re.search("^ERROR: --backend gpu: (no|the) NVIDIA driver", done.stderr, re.MULTILINE)
