@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -22,10 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the user's settings and cache out of the tests, and the tests out of the user's cache."""
     for variable in [name for name in os.environ if name.startswith("PTXDSL_")]:
         del os.environ[variable]
-    # threads that still compile may write to it while it goes
-    cache = tempfile.TemporaryDirectory(prefix="ptxdsl-tests-", ignore_cleanup_errors=True)
-    config.add_cleanup(cache.cleanup)
-    os.environ["PTXDSL_CACHE_DIR"] = cache.name
+    cache = tempfile.mkdtemp(prefix="ptxdsl-tests-")  # no object's, which the child of a fork would clean up
+    config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))  # threads that compile may still write to it
+    os.environ["PTXDSL_CACHE_DIR"] = cache
     os.environ.setdefault("TEST_SEED", str(secrets.randbits(32)))  # processes that share a run collect the same tests
 
 

@@ -194,7 +194,8 @@ class Driver:
             try:
                 yield
             finally:
-                self.call(exchange, before)
+                if self.lost is None:  # else that error is the one to tell
+                    self.call(exchange, before)
 
     def captures(self, stream: int) -> bool:
         """Whether a stream is captured into a graph; the default one cannot be."""

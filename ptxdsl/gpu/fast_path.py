@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import config
 from ..language.introspection.observed import MISSING, Observed
 from ..launch import LaunchConfig, Launched
-from ..launch.arrays import library_of
 from ..launch.captures import current_stream
 from ..launch.torch_tensors import count_versions, is_torch
 from .argument_plans import ArgumentPlan, exchange_functions, planned
 from .function import LoadedFunction
 from .launch_code import Argument, Place, Plan, address
+from .library_streams import stream_of
 
-__all__ = ["plan_of", "stream_of"]
+__all__ = ["plan_of"]
 
 _LAUNCH, _GET, _PUSH, _POP, _CAPTURES = (
     b"cuLaunchKernelEx", b"cuCtxGetCurrent", b"cuCtxPushCurrent", b"cuCtxPopCurrent", b"cuStreamIsCapturing",
@@ -183,17 +183,3 @@ def _set_stream(plan: Plan, stream: int | None, owner: object, structs: dict[int
         plan.known_streams = _object(plan, structs)
     else:
         plan.stream = stream
-
-
-def stream_of(owner: object, ordinal: int) -> Callable[[], int] | None:
-    """A function for the current stream of the library that an array belongs to; None if it has none."""
-    library = library_of(owner)
-    if library == "torch":
-        torch = sys.modules["torch"]
-        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-        if raw is not None:
-            return lambda: int(raw(ordinal))
-        return lambda: int(torch.cuda.current_stream(ordinal).cuda_stream)
-    if library == "cupy":
-        return lambda: int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-    return None

@@ -14,12 +14,12 @@ from ..launch.captures import captures, current_stream
 from .copies import HostCopies
 from .device import Driver, driver
 from .faults import repeated_on_fault
-from .fast_path import plan_of, stream_of
 from .function import Loadable, LoadedFunction, Prepared
-from .launch_code import Plan, supported
+from .library_streams import stream_of
 
 if TYPE_CHECKING:
     from ..launch.arrays import View
+    from .launch_code import Plan
 
 __all__ = ["GpuRun"]
 
@@ -92,6 +92,9 @@ class GpuRun:
 
     def plan(self, geometry: LaunchConfig, launched: Launched) -> Plan | None:
         """What makes such launches again; None where all checks are needed each time."""
+        from .fast_path import plan_of  # which a first launch does not need
+        from .launch_code import supported
+
         buffers = [argument for argument in launched.arguments if type(argument) is Buffer]
         if not supported() or any(buffer.device is None for buffer in buffers):
             return None

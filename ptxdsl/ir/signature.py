@@ -239,7 +239,7 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
     if isinstance(annotation, type) and hasattr(annotation, "image_kind"):
         annotation = HandleType(annotation.image_kind)
     entries: tuple[ir.Parameter, ...]
-    if isinstance(annotation, ScalarType) and annotation.kind != "p":
+    if isinstance(annotation, ScalarType) and annotation.kind not in "po":
         entries = (ir.Parameter(name, annotation.register if annotation.kind == "f" else annotation),)
     elif isinstance(annotation, PtrType):
         entries = (ir.Parameter(name, u64, pointer=("global", annotation.dtype.bytes)),)
@@ -249,6 +249,12 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
         entries = (ir.Parameter(name, b8, (128,), align=64),)
     elif isinstance(annotation, HandleType):
         entries = (ir.Parameter(name, u64),)
+    elif str(annotation) in _OPAQUE:
+        raise TraceError(
+            f"parameter `{name}` of kernel `{function.__name__}` has the annotation {annotation}, the type of a "
+            "variable of the module", loc=loc,
+            hint=f"write `{name}: {_OPAQUE[str(annotation)]}`, or `global_({annotation})` inside",
+        )
     else:
         what = "has no annotation" if annotation is None else f"has the annotation {annotation!r}, which is no PTX type"
         raise TraceError(
@@ -258,6 +264,9 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
             "a compile-time constant comes after `*`",
         )
     return KernelParameter(name, annotation, entries)
+
+
+_OPAQUE = {"texref": "Texture", "samplerref": "Sampler", "surfref": "Surface"}
 
 
 def _array_entries(name: str, array: ArrayType) -> tuple[ir.Parameter, ...]:

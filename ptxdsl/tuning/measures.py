@@ -95,7 +95,7 @@ class GpuMeasure:
 
     def __init__(self, arguments: Sequence[Argument], geometry: LaunchConfig, seconds: float, kernel: str) -> None:
         from ..gpu.device import driver
-        from ..gpu.fast_path import stream_of
+        from ..gpu.library_streams import stream_of
 
         placed = [argument for argument in arguments if isinstance(argument, Buffer) and argument.device is not None]
         entered = settings.current().stream

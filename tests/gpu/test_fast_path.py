@@ -23,7 +23,7 @@ import ptxdsl
 from ptxdsl import Array, Ptr, f32, ptx, ptx_kernel, u32, use
 from ptxdsl.config import observer, override
 from ptxdsl.errors import DriverError, LaunchError
-from ptxdsl.gpu import launch as gpu_launch, tools
+from ptxdsl.gpu import launch_code, tools
 from ptxdsl.gpu.device import driver
 from ptxdsl.kernel.dispatcher import Launch
 
@@ -550,7 +550,7 @@ def test_arguments_that_launch_themselves(cu: Standin) -> None:
 
 
 def test_another_python_launches_the_long_way(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_launch, "supported", lambda: False)
+    monkeypatch.setattr(launch_code, "supported", lambda: False)
 
     @ptx_kernel
     def fill(x: Ptr[u32], n: u32) -> None:

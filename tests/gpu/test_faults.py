@@ -300,3 +300,14 @@ def test_kernels_print_in_order(cu: Standin) -> None:
     text = PRINTS.format(paths=[support])
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["before", "kernel", "after"] * 3
+
+
+def test_the_error_that_is_told_is_the_first(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+
+    def load(out: int, image: int) -> None:
+        raise Fault(Result.CUDA_ERROR_ILLEGAL_ADDRESS, sticky=True)
+
+    cu.__dict__["cuModuleLoadData"] = load
+    with pytest.raises(DriverError, match="; cuModuleLoadData has told it"):
+        saxpy[1, 32](1, 1.0, x, x)

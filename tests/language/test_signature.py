@@ -10,7 +10,7 @@ import pytest
 from ptxdsl import ir
 from ptxdsl.errors import TraceError
 from ptxdsl.ir.signature import Array, ArrayType, Ptr, PtrType, Signature, TensorMap
-from ptxdsl.types import b8, b16, bf16, f32, f64, pred, s32, u8, u32, u64
+from ptxdsl.types import b8, b16, bf16, f32, f64, pred, s32, surfref, u8, u32, u64
 
 
 def entries(function: Callable[..., object]) -> list[tuple[str, object]]:
@@ -59,6 +59,7 @@ def test_names_of_types() -> None:
 def missing(n: u32, x) -> None: ...  # type: ignore[no-untyped-def]
 def wrong(n: int) -> None: ...
 def predicate(p: pred) -> None: ...
+def opaque(s: surfref) -> None: ...
 def default(n: u32 = 3) -> None: ...  # type: ignore[assignment]
 def star(*n: u32) -> None: ...
 def unknown(n: nowhere) -> None: ...  # type: ignore[name-defined]
@@ -78,6 +79,10 @@ HINT = "write `{0}: u32`, `{0}: Ptr[f32]` or `{0}: Array[f32, 2]`; a compile-tim
         (
             predicate, "parameter `p` of kernel `predicate` has the annotation pred, which is no PTX type",
             HINT.format("p"),
+        ),
+        (
+            opaque, "parameter `s` of kernel `opaque` has the annotation surfref, the type of a variable of the module",
+            "write `s: Surface`, or `global_(surfref)` inside",
         ),
         (
             default, "parameter `n` of kernel `default` has a default; run-time parameters have none",
