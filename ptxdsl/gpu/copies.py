@@ -108,8 +108,7 @@ class HostCopies:
             self._copy("DtoH", self.staging + low, self.address + low, high - low)
         for address, offset, nbytes in copies:
             self._copy("DtoH", address, self.address + offset, nbytes)
-        self.gpu.call("cuStreamSynchronize", self.stream)
-        self.gpu.in_flight.clear(self.stream)
+        self.gpu.synchronize_stream(self.stream)
         for address, offset, nbytes in back:
             ctypes.memmove(address, self.staging + offset, nbytes)
 

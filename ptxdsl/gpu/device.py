@@ -8,11 +8,11 @@ import importlib
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .. import locks
 from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
 from ..launch.arrays import ask_ordinals
@@ -260,11 +260,9 @@ def _printing() -> Iterator[None]:
             ctypes.pythonapi.fflush(None)  # of the C library that Python itself uses
 
 
-_lock = threading.Lock()
+_lock = locks.lock()
 _forked = False
 """Whether this process is a fork of one that used a GPU."""
-
-
 _drivers: dict[int, Driver] = {}
 
 

@@ -270,8 +270,10 @@ def test_a_library_that_is_missing_is_looked_for_once(monkeypatch: pytest.Monkey
 
 
 PRINTS = """
-import ctypes, sys
+import ctypes, sys, warnings
 sys.path[:0] = {paths!r}
+warnings.simplefilter("ignore")
+import numpy as np
 from driver_standin import install
 from image_standin import ImageStandin
 import ptxdsl
@@ -289,6 +291,9 @@ with install(ImageStandin()) as cu:
         print("before")
         wait()
         print("after")
+    print("before")
+    says[1, 1](np.zeros(4, np.float32))
+    print("after")
 """
 
 
@@ -299,7 +304,7 @@ def test_kernels_print_in_order(cu: Standin) -> None:
     environment.pop("PYTHONUNBUFFERED", None)  # which C's output would heed too
     text = PRINTS.format(paths=[support])
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["before", "kernel", "after"] * 3
+    assert done.stdout.split() == ["before", "kernel", "after"] * 4
 
 
 def test_the_error_that_is_told_is_the_first(cu: Standin) -> None:

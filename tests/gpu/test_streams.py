@@ -125,9 +125,12 @@ def test_a_graph_is_captured_and_replayed(cu: Standin, rng: np.random.Generator)
 
 
 def test_other_threads_do_not_end_a_capture(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
     with ptxdsl.graph() as g, ThreadPoolExecutor(1) as pool:
         pool.submit(cu.unsafe).result()
-    g.replay()
+        saxpy[1, 32](1, 1.0, x, x)
+    assert len(g) == 1
 
 
 def test_a_graph_with_a_fast_path(cu: Standin) -> None:
