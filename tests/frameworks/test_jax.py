@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from framework_kernels import copy_box
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: pip install 'ptxdsl[jax]'")
 
@@ -16,8 +17,7 @@ import jax.numpy as jnp  # noqa: E402
 
 import ptxdsl.jax  # noqa: E402
 from ptxdsl import (  # noqa: E402
-    Array, LaunchError, Ptr, TensorMap, bf16, cdiv, f16, f32, f64, loop, mbarrier, ptx, ptx_kernel, reg, s32, shared,
-    tensor_map, tma, u8, u32, when,
+    Array, LaunchError, Ptr, bf16, cdiv, f16, f32, f64, loop, ptx, ptx_kernel, reg, s32, tensor_map, u8, u32, when,
 )
 
 JaxError = jax.errors.JaxRuntimeError
@@ -154,20 +154,6 @@ def test_lists_of_arrays(rng: np.random.Generator) -> None:
     close(jax.jit(f)(parts), sum(parts))
     gradients = jax.grad(lambda parts: f(parts).sum())([jnp.asarray(part) for part in parts])
     assert [gradient[0].item() for gradient in gradients] == [1, 2, 3, 4, 5]
-
-
-@ptx_kernel(arch="sm_90a")
-def copy_box(source: TensorMap, target: TensorMap):
-    box, full = shared(f32, 8, 8, align=128), mbarrier.declare()
-    mbarrier.start((full, 1))
-    with when(ptx.tid.x == 0):
-        tma.load(box, source, (0, 0), full)
-        mbarrier.arrive(full, expect_tx=256)
-    mbarrier.wait(full, 0)
-    with when(ptx.tid.x == 0):
-        tma.store(target, (0, 0), box)
-        tma.commit()
-        tma.wait()
 
 
 @pytest.mark.parametrize("jit", [False, True])

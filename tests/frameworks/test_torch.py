@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from framework_kernels import copy_box
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 import ptxdsl.torch  # noqa: E402
 from ptxdsl import (  # noqa: E402
-    Array, LaunchError, MemoryFault, Ptr, TensorMap, bf16, cdiv, f16, f32, f64, loop, mbarrier, ptx, ptx_kernel, reg,
-    s64, shared, tensor_map, tma, u8, u32, when,
+    Array, LaunchError, MemoryFault, Ptr, TensorMap, bf16, cdiv, f16, f32, f64, loop, ptx, ptx_kernel, reg,
+    s64, tensor_map, u8, u32, when,
 )
 
 WHOLE = {"test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"}
@@ -196,20 +197,6 @@ def test_lists_of_tensors_that_are_changed(name: str) -> None:
     op(parts, 4.0)
     assert all((part == 4).all() for part in parts)
     check(op, parts, 4.0)
-
-
-@ptx_kernel(arch="sm_90a")
-def copy_box(source: TensorMap, target: TensorMap):
-    box, full = shared(f32, 8, 8, align=128), mbarrier.declare()
-    mbarrier.start((full, 1))
-    with when(ptx.tid.x == 0):
-        tma.load(box, source, (0, 0), full)
-        mbarrier.arrive(full, expect_tx=256)
-    mbarrier.wait(full, 0)
-    with when(ptx.tid.x == 0):
-        tma.store(target, (0, 0), box)
-        tma.commit()
-        tma.wait()
 
 
 def test_tensor_maps(name: str, rng: np.random.Generator) -> None:

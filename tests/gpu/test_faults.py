@@ -191,17 +191,21 @@ def test_results_that_the_bindings_do_not_know(cu: Standin) -> None:
 
 
 def test_a_forked_child(cu: Standin) -> None:
-    x = ptxdsl.to_device(np.ones(3, np.float32))
+    x, stream = ptxdsl.to_device(np.ones(3, np.float32)), ptxdsl.Stream()
+    kept = [stream.record()]
     read, write = os.pipe()
     child = os.fork()
     if not child:
         os.dup2(write, 2)
+        sys.stderr, sys.unraisablehook = os.fdopen(write, "w", closefd=False), sys.__unraisablehook__
         try:
             x.numpy()
         except DriverError as error:
             os.write(write, str(error).encode())
-        del x
+        kept.clear()
+        del x, stream
         gc.collect()
+        sys.stderr.flush()
         os._exit(0)
     os.close(write)
     os.waitpid(child, 0)

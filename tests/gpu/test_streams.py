@@ -15,7 +15,7 @@ import ptxdsl
 from ptxdsl import Event, Stream, f32, ptx_kernel, u32
 from ptxdsl.config import override
 from ptxdsl.errors import DriverError, LaunchError
-from ptxdsl.gpu import tools
+from ptxdsl.gpu import device, tools
 
 pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
 
@@ -200,6 +200,9 @@ def test_a_launch_on_the_default_stream_beside_a_capture(cu: Standin) -> None:
         saxpy[1, 32](2, 1.0, x, x)
     assert len(g) == 1
     assert streams_of(cu) == [0, g.stream.handle]
+    before = len(cu.calls)
+    assert not device.driver().captures(0)
+    assert len(cu.calls) == before, "nobody is asked"
 
 
 def test_a_graph_while_debugging(cu: Standin) -> None:
