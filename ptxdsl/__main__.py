@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     examples.set_defaults(run=_examples)
 
     kernels = commands.add_parser("kernels", help="run a check of each kernel of the library")
-    kernels.add_argument("names", nargs="*", help="only these, such as flash_attention")
+    kernels.add_argument("names", nargs="*", help="only these, such as flash_attention, or all of a module: norm")
     kernels.add_argument("--resources", metavar="ARCH", help="what they take of a GPU such as sm_90a")
     kernels.set_defaults(run=_kernels)
 
@@ -111,17 +111,15 @@ def _examples(options: argparse.Namespace) -> int:
 
 
 def _kernels(options: argparse.Namespace) -> int:
-    from .kernels.check import LIBRARY
-
-    if options.resources is None:
-        return _checked(
-            "kernel", options.names, LIBRARY, lambda name: (LIBRARY[name].check(), LIBRARY[name].check())
-        )
     from .bench import table
+    from .kernels.check import LIBRARY, named
 
-    rows = [
-        _resources(kernel, options.resources) for name in options.names or LIBRARY for kernel in LIBRARY[name].kernels()
-    ]
+    names = [found for name in options.names for found in named(name) or [name]]
+    if options.resources is None:
+        return _checked("kernel", names, LIBRARY, lambda name: (LIBRARY[name].check(), LIBRARY[name].check()))
+    if _unknown("kernel", names, LIBRARY):
+        return 2
+    rows = [_resources(kernel, options.resources) for name in names or LIBRARY for kernel in LIBRARY[name].kernels()]
     print(table((f"kernel on {options.resources}", "registers", "shared", "spilled", "instructions"), rows))
     return 0
 
@@ -138,13 +136,19 @@ def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[s
     """Run checks twice each, and print what came of them."""
     from .bench import cells, table
 
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        print(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+    if _unknown(kind, names, known):
         return 2
     rows = [run(name) for name in names or known]
     print(table((kind, "ran on", "first ms", "then ms", "error", "allowed", ""), [cells(b, a) for a, b in rows]))
     return 0 if all(row.ok for pair in rows for row in pair) else 1
+
+
+def _unknown(kind: str, names: list[str], known: Iterable[str]) -> bool:
+    """Whether there are names that are not known, which is told."""
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"there is no {kind} {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+    return bool(unknown)
 
 
 def _isa(options: argparse.Namespace) -> int:

@@ -19,10 +19,16 @@ EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.py"
 
 
 class Made(NamedTuple):
-    """A kernel with its compile-time constants."""
+    """A kernel with its compile-time constants, its lowest target, and the most registers of a thread."""
 
     kernel: Kernel
     constants: Mapping[str, Any] = {}
+    lowest: str = "sm_75"
+    registers: int = 128
+
+
+LIMITS = {"mma_matmul": ("sm_80", 168), "wgmma_matmul": ("sm_90a", 168), "tcgen05_matmul": ("sm_100f", 168)}
+"""Of the examples: their lowest target, and the registers of a thread, where tiles of sums live in them."""
 
 
 def example_kernels() -> dict[str, Made]:
@@ -35,52 +41,52 @@ def example_kernels() -> dict[str, Made]:
         spec.loader.exec_module(module)
         for name, value in vars(module).items():
             if isinstance(value, Kernel):
-                found[f"{path.stem}.{name}"] = Made(value)
+                found[f"{path.stem}.{name}"] = Made(value, {}, *LIMITS.get(path.stem, ()))
             elif isinstance(value, Autotuned):
                 for config in value.configs:
                     found[f"{path.stem}.{name}.{config}"] = Made(value.kernel, config.constants)
     return found
 
 
-KERNELS = {kernel.entry: Made(kernel) for entry in LIBRARY.values() for kernel in entry.kernels()} | example_kernels()
+def library_kernels() -> dict[str, Made]:
+    """Those of the library; bf16 needs sm_80."""
+    return {
+        kernel.entry: Made(
+            kernel, {}, "sm_80" if "bf16" in kernel.entry and entry.lowest == "sm_75" else entry.lowest, entry.registers
+        )
+        for entry in LIBRARY.values() for kernel in entry.kernels()
+    }
+
+
+KERNELS = library_kernels() | example_kernels()
 
 
 def test_every_example_has_a_kernel() -> None:
     assert {name.partition(".")[0] for name in KERNELS} >= {path.stem for path in EXAMPLES}
 
 
-LOWEST = {
-    **{name: "sm_80" for name in KERNELS if "bf16" in name},
-    "mma_matmul.matmul": "sm_80", "wgmma_matmul.matmul": "sm_90a", "tcgen05_matmul.matmul": "sm_100f",
-}
-"""The lowest targets of those that do not run on all; one with a letter is the only one of its family."""
-
-
-def _claims(name: str, arch: str) -> bool:
-    lowest = LOWEST.get(name, "sm_75")
+def _claims(lowest: str, arch: str) -> bool:
     if lowest[-1] in "af":
         return arch[:-1] == lowest[:-1]
     return int(arch[3:].rstrip("a")) >= int(lowest[3:])
 
 
-CLAIMS = [(name, arch) for name in KERNELS for arch in TARGETS if _claims(name, arch)]
-MATRIX = [name for name in LOWEST if "bf16" not in name]
-"""Tiles of sums live in registers."""
+CLAIMS = [(name, arch) for name, made in KERNELS.items() for arch in TARGETS if _claims(made.lowest, arch)]
 
 
 @pytest.mark.ptxas
 @pytest.mark.parametrize(("name", "arch"), CLAIMS)
 def test_assembles_without_spills(name: str, arch: str) -> None:
-    kernel, constants = KERNELS[name]
+    kernel, constants, _, registers = KERNELS[name]
     taken = kernel.attributes(arch=arch, **constants)
     assert (taken.spill_store_bytes, taken.spill_load_bytes) == (0, 0)
-    assert 0 < taken.num_regs <= (168 if name in MATRIX else 128) and taken.shared_size_bytes <= 48 * 1024
+    assert 0 < taken.num_regs <= registers and taken.shared_size_bytes <= 48 * 1024
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_target_is_the_lowest_there_is(name: str) -> None:
-    kernel, constants = KERNELS[name]
-    assert kernel.ir(**constants).target == LOWEST.get(name, "sm_75")
+    kernel, constants, lowest, _ = KERNELS[name]
+    assert kernel.ir(**constants).target == lowest
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -89,6 +95,14 @@ def test_checks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     header, row = capsys.readouterr().out.splitlines()
     assert header.split() == ["kernel", "ran", "on", "first", "ms", "then", "ms", "error", "allowed"]
     assert row.endswith("ok")
+
+
+def test_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["kernels", "quant", "attention.template"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    for arguments in (["kernels", "softmin"], ["kernels", "softmin", "--resources", "sm_90a"]):
+        assert command.main(arguments) == 2
+        assert capsys.readouterr().err == f"there is no kernel softmin; there are {', '.join(LIBRARY)}\n"
 
 
 @pytest.mark.ptxas

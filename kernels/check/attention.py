@@ -1,18 +1,17 @@
-"""One check of each function of the library, at a size that takes no time: ``python -m ptxdsl kernels``."""
+"""Checks of attention."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from .. import Kernel, bf16, f16, f32, f64
-from ..bench import Row, compare
+from ... import bf16, f16, f32, f64
+from ...bench import Row, compare
+from .. import attention, decode, flash, flash_wmma, reference
+from .entry import Entry
 
-from . import attention, decode, flash, flash_wmma, quant, reference
-
-__all__ = ["LIBRARY", "Entry"]
+__all__ = ["ENTRIES"]
 
 
 def _flash_attention() -> Row:
@@ -67,32 +66,7 @@ def _flash_decoding() -> Row:
     return _decoding("flash_decoding", attention.flash_decoding)
 
 
-def _q4k_gemv() -> Row:
-    rng = np.random.default_rng()
-    x = rng.standard_normal((1, 1024)).astype(np.float32)
-    w, y = quant.quantize_q4k(rng.standard_normal((256, 1024))), np.full((1, 256), np.nan, np.float32)
-    expected = x.astype(np.float64) @ quant.dequantize_q4k(w, 1024).T
-    return compare("q4k_gemv, 256 x 1024", lambda: quant.q4k_gemv(x, w, 256, out=y), y, expected, 1e-5)
-
-
-def _rmsnorm_q4k_gemv() -> Row:
-    rng = np.random.default_rng()
-    x, gamma = rng.standard_normal((1, 1024)).astype(np.float32), rng.standard_normal(1024).astype(np.float32)
-    w, y = quant.quantize_q4k(rng.standard_normal((256, 1024))), np.full((1, 256), np.nan, np.float32)
-    expected = reference.rms_norm(x, gamma) @ quant.dequantize_q4k(w, 1024).T
-    return compare(
-        "rmsnorm_q4k_gemv, 256 x 1024", lambda: quant.rmsnorm_q4k_gemv(x, gamma, w, 256, out=y), y, expected, 1e-5
-    )
-
-
-class Entry(NamedTuple):
-    """A function of the library: its check, and the kernels that it launches at their default configurations."""
-
-    check: Callable[[], Row]
-    kernels: Callable[[], list[Kernel]]
-
-
-LIBRARY: dict[str, Entry] = {
+ENTRIES: dict[str, Entry] = {
     "flash_attention": Entry(
         _flash_attention,
         lambda: [flash.flash_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128, 256)],
@@ -112,6 +86,4 @@ LIBRARY: dict[str, Entry] = {
             for kernel in (decode.chunk_kernel(t, 128, 4, True), decode.combine_kernel(t, 128))
         ],
     ),
-    "q4k_gemv": Entry(_q4k_gemv, lambda: [quant.gemv_kernel(t, None, 1) for t in (f32, f16, bf16)]),
-    "rmsnorm_q4k_gemv": Entry(_rmsnorm_q4k_gemv, lambda: [quant.gemv_kernel(t, f32, 1) for t in (f32, f16, bf16)]),
 }

@@ -1,0 +1,34 @@
+"""One check of each function of the library, at a size that takes no time: ``python -m ptxdsl kernels``.
+
+Each module beside this one has those of a domain, as ``ENTRIES``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from .entry import Entry
+
+__all__ = ["LIBRARY", "Entry", "named"]
+
+
+def _entries() -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for domain in sorted(module.name for module in iter_modules(__path__) if module.name != "entry"):
+        entries = import_module(f".{domain}", __name__).ENTRIES
+        found |= {f"{domain}.{function}": entry for function, entry in entries.items()}
+    return found
+
+
+LIBRARY = _entries()
+"""By ``domain.function``."""
+
+
+def named(name: str) -> list[str]:
+    """The keys of ``LIBRARY`` that ``name`` means: a key, all of a domain, or a function.
+
+    >>> named("attention.template"), named("template"), named("quant")
+    (['attention.template'], ['attention.template'], ['quant.q4k_gemv', 'quant.rmsnorm_q4k_gemv'])
+    """
+    return [key for key in LIBRARY if name in (key, *key.split("."))]

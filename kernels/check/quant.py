@@ -1,0 +1,36 @@
+"""Checks of products with quantised weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import bf16, f16, f32
+from ...bench import Row, compare
+from .. import quant, reference
+from .entry import Entry
+
+__all__ = ["ENTRIES"]
+
+
+def _q4k_gemv() -> Row:
+    rng = np.random.default_rng()
+    x = rng.standard_normal((1, 1024)).astype(np.float32)
+    w, y = quant.quantize_q4k(rng.standard_normal((256, 1024))), np.full((1, 256), np.nan, np.float32)
+    expected = x.astype(np.float64) @ quant.dequantize_q4k(w, 1024).T
+    return compare("q4k_gemv, 256 x 1024", lambda: quant.q4k_gemv(x, w, 256, out=y), y, expected, 1e-5)
+
+
+def _rmsnorm_q4k_gemv() -> Row:
+    rng = np.random.default_rng()
+    x, gamma = rng.standard_normal((1, 1024)).astype(np.float32), rng.standard_normal(1024).astype(np.float32)
+    w, y = quant.quantize_q4k(rng.standard_normal((256, 1024))), np.full((1, 256), np.nan, np.float32)
+    expected = reference.rms_norm(x, gamma) @ quant.dequantize_q4k(w, 1024).T
+    return compare(
+        "rmsnorm_q4k_gemv, 256 x 1024", lambda: quant.rmsnorm_q4k_gemv(x, gamma, w, 256, out=y), y, expected, 1e-5
+    )
+
+
+ENTRIES: dict[str, Entry] = {
+    "q4k_gemv": Entry(_q4k_gemv, lambda: [quant.gemv_kernel(t, None, 1) for t in (f32, f16, bf16)]),
+    "rmsnorm_q4k_gemv": Entry(_rmsnorm_q4k_gemv, lambda: [quant.gemv_kernel(t, f32, 1) for t in (f32, f16, bf16)]),
+}

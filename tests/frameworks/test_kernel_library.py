@@ -1,0 +1,81 @@
+"""The kernel library's functions in torch's autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
+
+from ptxdsl import LaunchError  # noqa: E402
+from ptxdsl.kernels.autograd import differentiable  # noqa: E402
+
+
+def _backward(x: Any, y: Any, factor: float, grad_total: Any, grad_product: Any, needs: frozenset[str]) -> Any:
+    found = {"x": (grad_total + grad_product * y) * factor, "y": (grad_total + grad_product * x) * factor}
+    return {name: found[name] for name in needs}
+
+
+@differentiable("x", "y", backward=_backward, results=("total", "product"))
+def combined(x: Any, y: Any, factor: float = 2.0, *, out: Any = None) -> tuple[Any, Any]:
+    """factor (x + y) and factor x y."""
+    assert not torch.is_grad_enabled() or not (x.requires_grad or y.requires_grad)
+    return factor * (x + y), factor * x * y
+
+
+def double(*shape: int, requires_grad: bool = True) -> Any:
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=requires_grad)
+
+
+def test_gradients_of_several_results() -> None:
+    x, y = double(3, 2), double(3, 2)
+    assert torch.autograd.gradcheck(lambda x, y: combined(x, y, factor=3.0), (x, y))
+    assert torch.autograd.gradcheck(combined, (x, double(3, 2, requires_grad=False)))
+    total, _ = combined(x, y)
+    assert torch.equal(torch.autograd.grad(total.sum(), x)[0], torch.full_like(x, 2.0))
+
+
+def test_what_is_not_recorded() -> None:
+    x, y = double(3), double(3)
+    with torch.no_grad():
+        assert not combined(x, y, out=x)[0].requires_grad
+    assert not combined(x.detach(), y.detach())[0].requires_grad
+
+
+def test_a_given_result_is_refused() -> None:
+    with pytest.raises(LaunchError) as caught:
+        combined(double(3), double(3), out=double(3))
+    assert caught.value.message == "`out` is given, and torch records a gradient, which stores to a new tensor"
+    assert caught.value.hint == "leave `out` out, or call it under `torch.no_grad()`"
+    assert caught.value.loc is not None and caught.value.loc.file == __file__
+
+
+def test_a_changed_tensor_is_refused() -> None:
+    x = double(3).clone()
+    total = combined(x, double(3))[1].sum()
+    x.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+
+
+def test_a_second_derivative_is_refused() -> None:
+    x = double(3)
+    (slope,) = torch.autograd.grad(combined(x, x)[1].sum(), x, create_graph=True)
+    with pytest.raises(LaunchError) as caught:
+        slope.sum().backward()
+    assert caught.value.message == "the kernel library has no second derivatives"
+
+
+def _of_saved(saved: Any, grad_out: Any) -> Mapping[str, Any]:
+    return {"x": saved * grad_out}
+
+
+@differentiable("x", backward=_of_saved, recorded=lambda x: (x * x, {"saved": 2 * x.detach()}))
+def square(x: Any) -> Any:
+    raise AssertionError("where torch records, the other function runs")
+
+
+def test_what_the_forward_pass_saves() -> None:
+    assert torch.autograd.gradcheck(square, (double(4),))
