@@ -2,15 +2,16 @@
 
     examples [name ...]      run the examples: what ran where, how long it took, the error against numpy
     kernels [name ...]       run the check of each function of the kernel library; --resources: what the kernels take
-    isa [mnemonic]           the instruction table: every opcode, or the forms of one
+    isa [mnemonic]           the instruction table: every opcode, or the forms of one; --json for programs
     show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
-    check file.ptx           parse and verify PTX text
+    check FILE ...           trace, verify, assemble, and run with the sanitizer; --json or --sarif for programs
     gpu-check                repeat on this GPU what the tests launch on the emulator, and compare; pack: on another's
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import re
 import sys
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
     isa = commands.add_parser("isa", help="the instruction table")
     isa.add_argument("mnemonic", nargs="?", help="an opcode, the beginning of a mnemonic, or a pattern such as *.e4m3*")
+    isa.add_argument("--json", action="store_true", help="the rows, or the forms of a complete mnemonic, as JSON")
     isa.set_defaults(run=_isa)
 
     show = commands.add_parser("show", help="the PTX of the kernels in a Python file")
@@ -65,12 +67,24 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--sass", action="store_true", help="the machine code in place of the PTX")
     show.set_defaults(run=_show)
 
-    check = commands.add_parser("check", help="parse and verify a file of PTX text")
-    check.add_argument("file", type=Path)
-    check.set_defaults(run=_check)
-
+    _add_check(commands)
     _add_gpu_check(commands)
     return parser
+
+
+def _add_check(commands: Any) -> None:
+    parser = commands.add_parser("check", help="trace, verify, assemble, and run with the sanitizer", description=(
+        "PTX text (.ptx) is parsed, verified and assembled. Python is run as a script on the emulator with the "
+        "sanitizer; what it launched, and every kernel that needs no constants, is traced, verified and assembled."
+    ))
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="file.py or file.ptx")
+    parser.add_argument("--arch", help="the target to assemble for, such as sm_90a; each kernel's own if left out")
+    parser.add_argument("--no-run", dest="run_scripts", action="store_false", help="import Python files only")
+    parser.add_argument("--sanitize", default="all", metavar="TOOLS", help="such as memory,race; all if left out")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="the answer as JSON")
+    form.add_argument("--sarif", dest="form", action="store_const", const="sarif", help="the answer as SARIF 2.1.0")
+    parser.set_defaults(run=_check)
 
 
 def _add_gpu_check(commands: Any) -> None:
@@ -152,9 +166,9 @@ def _unknown(kind: str, names: list[str], known: Iterable[str]) -> bool:
 
 
 def _isa(options: argparse.Namespace) -> int:
-    from .isa.generate import pages
+    from .isa.generate import pages, records
 
-    print(pages.describe(options.mnemonic))
+    print((records.as_json if options.json else pages.describe)(options.mnemonic))
     return 0
 
 
@@ -183,13 +197,15 @@ def _gpu_check(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from . import text, verify
+    from .checking import check_file, report
 
-    module = text.parse(options.file.read_text("utf-8"), str(options.file))
-    verify.verify(module, foreign=True)
-    functions, count = len(module.functions), sum(1 for f in module.functions for _ in f.instructions())
-    print(f"{options.file}: {functions} function{'s' * (functions != 1)}, {count} instructions, for {module.target}")
-    return 0
+    with contextlib.redirect_stdout(sys.stderr) if options.form else contextlib.nullcontext():
+        checked = [
+            check_file(path, arch=options.arch, run=options.run_scripts, sanitize=options.sanitize)
+            for path in options.files
+        ]
+    print({None: report.as_text, "json": report.as_json, "sarif": report.as_sarif}[options.form](checked))
+    return 0 if all(file.ok for file in checked) else 1
 
 
 if __name__ == "__main__":

@@ -27,6 +27,9 @@ offers a repair that can be pasted. The tree, with the stable code of each class
         ├── BarrierError          P504   a barrier that not all threads can reach, or misuse of one
         ├── DeadlockError         P505   warps that wait for each other for ever
         └── TrapError             P506   trap, or a failed check()
+
+    PtxWarning                    P600   something that may not be what was meant
+    └── PerformanceWarning        P601   something that costs time
 """
 
 from __future__ import annotations
@@ -337,8 +340,12 @@ class TrapError(EmulationError):
 
 
 class PtxWarning(UserWarning):
-    """Something that NVIDIA's tools warn about."""
+    """Something that NVIDIA's tools warn about, or that may not be what was meant."""
+
+    code: ClassVar[str] = "P600"
 
 
 class PerformanceWarning(PtxWarning):
     """Something works, but costs time that a small change would save."""
+
+    code = "P601"

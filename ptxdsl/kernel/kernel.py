@@ -201,6 +201,11 @@ class Kernel(PickledAsFunction, Dispatcher):
             self.entry, self.parameters, module, self.warned, block_needs=block_needs, box_needs=box_needs
         )
 
+    @property
+    def traces(self) -> list[CompiledKernel]:
+        """What it was traced to so far, the oldest first."""
+        return list(self._known.values())
+
     def retrace(self) -> None:
         """Forget what was traced: for changes that a launch cannot see, as in files that the kernel function reads."""
         self._latest.clear()

@@ -37,7 +37,7 @@ LAYERS = [
     ["bench", "dask"],
     ["tuning"],
     ["kernels"],
-    ["gpu_check"],
+    ["checking", "gpu_check"],
     ["pytest_plugin", "__main__"],
 ]
 EMULATOR = [

@@ -61,6 +61,11 @@ class Finding:
     hint: str | None = None
     use: Access | None = None
 
+    @property
+    def error(self) -> type[EmulationError]:
+        """The error that it raises."""
+        return _KINDS[self.kind]
+
     def record(self) -> dict[str, object]:
         """It as what JSON has."""
         first = self.access.record()
@@ -91,7 +96,6 @@ _KINDS: dict[str, type[EmulationError]] = {
 def raised(findings: list[Finding]) -> EmulationError:
     """The error of the first finding, which lists the others; ``error.findings`` has them all."""
     first = findings[0]
-    kind = _KINDS[first.kind]
     access = first.access
     lines = [first.message]
     if first.earlier is not None:
@@ -104,7 +108,7 @@ def raised(findings: list[Finding]) -> EmulationError:
         lines += ["  " + str(finding).replace("\n", "\n  ") for finding in rest[:SHOWN]]
         if len(rest) > SHOWN:
             lines.append(f"  ... and {len(rest) - SHOWN} more")
-    error = kind(
+    error = first.error(
         "\n".join(lines), loc=access.loc, hint=first.hint, block=access.block, thread=access.thread,
         ptx_line=access.ptx_line, instruction=access.instruction,
     )

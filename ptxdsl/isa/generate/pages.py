@@ -6,7 +6,6 @@ Nothing here knows anything about an instruction: the pages say what the rows sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from ...errors import UnknownInstruction, did_you_mean, similar
 from ..table import chapters, completions, lookup, opcodes, rows, special_registers, unknown
@@ -15,7 +14,7 @@ from ..specs import Need, OperandSpec, Slot, Special
 from ..targets import TARGETS, introduced, lowest, served, version_text
 from .effects_text import effects_of
 
-__all__ = ["describe", "lowest_of", "operands_of", "pages", "summary"]
+__all__ = ["describe", "lowest_of", "matching", "operands_of", "pages", "summary"]
 
 
 def pages() -> dict[str, str]:
@@ -45,10 +44,7 @@ def describe(pattern: str | None = None) -> str:
         return summary() + "\n\n" + "\n".join(f"{', '.join(group)}" for group in _by_chapter().values())
     if "*" not in pattern and "" in completions(pattern):
         return "\n".join(_form_line(form) for form in lookup(pattern))
-    found = list(_matching(pattern))
-    if not found:
-        raise _nothing(pattern)
-    return "\n".join(found)
+    return "\n".join(_special_line(m) if isinstance(m, Special) else _row_line(m) for m in matching(pattern))
 
 
 def lowest_of(row: Row) -> str:
@@ -91,17 +87,17 @@ def _by_chapter() -> dict[str, list[str]]:
     return found
 
 
-def _matching(pattern: str) -> Iterator[str]:
-    """The rows, and the special registers, that begin with the pattern or match it."""
+def matching(pattern: str) -> list[Row | Special]:
+    """The rows, and the special registers, that begin with a pattern or match it; UnknownInstruction if none does."""
     begin = re.compile(re.escape(pattern).replace(r"\*", ".*"))
     own = [row for opcode in opcodes() for row in rows(opcode)]
-    for row in own:
-        spelled = re.sub(r"[{}]", "", row.syntax)
-        if begin.match(spelled) or _leads(row, pattern):
-            yield f"{row.syntax} {operands_of(row)}    {lowest_of(row)}    {row.doc}"
-    for special in special_registers().values():
-        if begin.match(special.name):
-            yield _special_line(special)
+    found: list[Row | Special] = [
+        row for row in own if begin.match(re.sub(r"[{}]", "", row.syntax)) or _leads(row, pattern)
+    ]
+    found += [special for special in special_registers().values() if begin.match(special.name)]
+    if not found:
+        raise _nothing(pattern)
+    return found
 
 
 def _leads(row: Row, pattern: str) -> bool:
@@ -117,6 +113,10 @@ def _nothing(pattern: str) -> UnknownInstruction:
         hint = did_you_mean(similar(pattern, special_registers(), 3), "{}")
         return UnknownInstruction(f"PTX has no special register `{pattern}`", hint=hint)
     return unknown(pattern)
+
+
+def _row_line(row: Row) -> str:
+    return f"{row.syntax} {operands_of(row)}    {lowest_of(row)}    {row.doc}"
 
 
 def _special_line(special: Special) -> str:
