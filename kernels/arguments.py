@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from .. import (
 __all__ = [
     "DTYPES", "FLOATS", "INTEGERS", "aligned", "axes", "axis", "broadcast", "bytes_of", "dense", "dtype_name",
     "empty_like", "expect", "expect_aligned", "expect_array", "expect_output", "flag", "floating", "is_aligned",
-    "number", "one_of", "output", "scalar_type", "size", "strides", "wrong",
+    "name_of", "number", "one_of", "output", "scalar_type", "size", "strides", "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -36,13 +36,23 @@ DTYPES: dict[str, ScalarType] = {
 """The types by the names that numpy, ml_dtypes and torch give them; kernels read bool as u8 (`bytes_of`)."""
 _NAMES = {kind: name for name, kind in DTYPES.items()}
 
-_LIBRARY = os.path.dirname(__file__) + os.sep
+
+def name_of(kind: ScalarType) -> str:
+    """The name of a type's dtype.
+
+    >>> name_of(f16), name_of(pred)
+    ('float16', 'bool')
+    """
+    return _NAMES[kind]
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def wrong(message: str, hint: str | None = None) -> LaunchError:
     """A LaunchError at the line that called the library."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
     return LaunchError(message, hint=hint, loc=Loc(frame.f_code.co_filename, frame.f_lineno) if frame else None)
 
@@ -159,6 +169,23 @@ class _Layout(NamedTuple):
         reach = [(extent - 1) * step for extent, step in zip(self.shape, self.steps)]
         low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
         return self.address + low * self.itemsize, self.address + (high + 1) * self.itemsize
+
+
+    def overlaps(self, other: _Layout) -> bool:
+        """Whether an element of both has the same byte; where that takes long to find out, it is said to."""
+        (start, end), (other_start, other_end) = self.extent, other.extent
+        if end <= other_start or other_end <= start:
+            return False
+        try:
+            return np.shares_memory(self._shown(), other._shown(), max_work=10_000)  # type: ignore[arg-type]  # any number, by its documentation
+        except np.exceptions.TooHardError:
+            return True
+
+    def _shown(self) -> Any:
+        """The same layout as an array of numpy's, of memory that is never read."""
+        strides_ = tuple(step * self.itemsize for step in self.steps)
+        shown = {"data": (self.address, True), "shape": self.shape, "typestr": f"|V{self.itemsize}", "version": 3}
+        return np.asarray(SimpleNamespace(__array_interface__={**shown, "strides": strides_}))
 
 
 def _layout(array: Any) -> _Layout | None:
@@ -278,8 +305,7 @@ def expect_output(out: Any, *, in_place: Sequence[str] = (), name: str = "out", 
         other = None if array is None else _layout(array)
         if mine is None or other is None or (other_name in in_place and mine == other):
             continue
-        (start, end), (other_start, other_end) = mine.extent, other.extent
-        if start < other_end and other_start < end:
+        if mine.overlaps(other):
             raise wrong(f"`{name}` overlaps `{other_name}`", hint=f"give an array of its own, or leave `{name}` out")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import erf as erf_
+from math import inf, pi, sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["attention", "causal", "rms_norm"]
+__all__ = [
+    "attention", "causal", "erf", "gelu", "gelu_tanh", "relu", "rms_norm", "sigmoid", "silu", "softplus", "tanh",
+]
 
 Array = npt.NDArray[Any]
 
@@ -40,3 +43,45 @@ def rms_norm(x: Array, gamma: Array, eps: float = 1e-5) -> Array:
     x = x.astype(np.float64)
     result: Array = x / np.sqrt(np.square(x).mean(-1, keepdims=True) + eps) * gamma.astype(np.float64)
     return result
+
+
+def erf(x: Array) -> Array:
+    """The error function."""
+    return np.array([erf_(float(each)) for each in x.ravel()]).reshape(x.shape)
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return np.maximum(x, 0)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))))
+
+
+def tanh(x: Array) -> Array:
+    """The hyperbolic tangent."""
+    return np.tanh(x.astype(np.float64))
+
+
+def silu(x: Array) -> Array:
+    """x sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+def gelu(x: Array) -> Array:
+    """x Phi(x), of the normal distribution."""
+    return x * 0.5 * (1 + erf(x / sqrt(2)))
+
+
+def gelu_tanh(x: Array) -> Array:
+    """The approximation of ``gelu`` by a tanh."""
+    return x * 0.5 * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))
+
+
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold."""
+    with np.errstate(invalid="ignore"):
+        return np.where(beta * x > threshold, x, np.logaddexp(0, np.minimum(beta * x, threshold)) / beta)

@@ -9,7 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
-from ptxdsl import LaunchError  # noqa: E402
+from ptxdsl import LaunchError, f64  # noqa: E402
+from ptxdsl.kernels import elementwise  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -79,3 +80,31 @@ def square(x: Any) -> Any:
 
 def test_what_the_forward_pass_saves() -> None:
     assert torch.autograd.gradcheck(square, (double(4),))
+
+
+ELEMENTWISE = {
+    "add": lambda x, y: elementwise.add(x, y[0]), "sub": lambda x, y: elementwise.sub(x[:, :1], y),
+    "mul": lambda x, y: elementwise.mul(x, y[:1]), "div": lambda x, y: elementwise.div(x, y * y + 1),
+    "residual_add": lambda x, y: elementwise.residual_add(x, y, 0.3), "scale": lambda x, _y: elementwise.scale(x, -2.5),
+    "where": lambda x, y: elementwise.where(x.detach() > 0, x, y[:1]), "cast": lambda x, _y: elementwise.cast(x, f64),
+    "clamp": lambda x, _y: elementwise.clamp(x, -0.5, 0.5), "relu": lambda x, _y: elementwise.relu(x),
+    "leaky_relu": lambda x, _y: elementwise.leaky_relu(x, 0.1), "sigmoid": lambda x, _y: elementwise.sigmoid(x),
+    "tanh": lambda x, _y: elementwise.tanh(x), "silu": lambda x, _y: elementwise.silu(x),
+    "gelu": lambda x, _y: elementwise.gelu(x), "gelu_tanh": lambda x, _y: elementwise.gelu(x, "tanh"),
+    "softplus": lambda x, _y: elementwise.softplus(x, 2.0, 1.0), "swiglu": elementwise.swiglu,
+    "packed swiglu": lambda x, _y: elementwise.swiglu(x), "geglu": elementwise.geglu,
+    "packed geglu": lambda x, _y: elementwise.geglu(x, approximate="tanh"),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_gradients(name: str) -> None:
+    assert torch.autograd.gradcheck(ELEMENTWISE[name], (double(3, 4), double(3, 4)))
+
+
+@pytest.mark.parametrize("name", ["silu", "gelu", "relu", "sigmoid", "tanh", "softplus"])
+def test_the_same_as_torch(name: str) -> None:
+    x = torch.randn(5, 33, dtype=torch.bfloat16)
+    of_torch = getattr(torch.nn.functional, name)
+    torch.testing.assert_close(getattr(elementwise, name)(x.T), of_torch(x.T))
+    torch.testing.assert_close(getattr(elementwise, name)(x.float()), of_torch(x.float()))

@@ -1,0 +1,23 @@
+"""What the tests of the library's functions share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ptxdsl.config import override
+
+
+@pytest.fixture
+def sanitized() -> Iterator[None]:
+    """Every check of the sanitizer on all launches of a test."""
+    with override(sanitize="all", backend="emulator"):
+        yield
+
+
+@pytest.fixture(params=[1, 2, 3])
+def scheduled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Another order of warps and blocks for the launches of a test, for each of three seeds."""
+    with override(seed=request.param, backend="emulator"):
+        yield
