@@ -13,6 +13,7 @@ __all__ = [
     "attention",
     "elementwise",
     "quant",
+    "reduce",
 ]
 
 

@@ -7,10 +7,10 @@ kernel combines that; no atomics take part, so that the same array gives the sam
 from __future__ import annotations
 
 from builtins import min as _least
-from math import prod as _product
+from collections.abc import Iterable
+from functools import reduce as _fold
+from operator import mul
 from typing import Any
-
-import numpy as np
 
 from .. import cdiv, s64
 
@@ -39,9 +39,9 @@ def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
         out: Where to put the result; a new array of x's kind if None.
 
     Integers are added in 64 bits and give int64 or uint64 (bools int64), as in numpy; float16 and bfloat16 are added in
-    float32 and rounded once. The sum of n floats is off by no more than (n / 512 + 64) u of the sum of their magnitudes,
-    where the last axes are reduced, else (n / 8 + 64) u, with u = 2^-24 (2^-53 for float64); and by what the last
-    rounding to float16 or bfloat16 takes. The sum of nothing is 0.
+    float32 and rounded once. The sum of n floats is off by no more than (n / 512 + 64) u of the sum of their
+    magnitudes, where the last axes are reduced, else (n / 8 + 64) u, with u = 2^-24 (2^-53 for float64); and by what
+    the last rounding to float16 or bfloat16 takes. The sum of nothing is 0.
 
     Returns:
         ``out``, an array also where it has no dimensions.
@@ -49,6 +49,7 @@ def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
     Raises:
         LaunchError: A dtype, an axis or an ``out`` that does not fit. Nothing ran.
 
+    >>> import numpy as np
     >>> sum(np.arange(6, dtype=np.int8).reshape(2, 3), axis=0)
     array([3, 5, 7])
     """
@@ -58,6 +59,7 @@ def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
 def prod(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The product of the elements, in the types of :func:`sum`; that of nothing is 1.
 
+    >>> import numpy as np
     >>> prod(np.array([2.0, 3.0, 4.0]))
     array(24.)
     """
@@ -67,6 +69,7 @@ def prod(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) 
 def mean(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The sum divided by the number of elements; of integers a float64. That of nothing is NaN.
 
+    >>> import numpy as np
     >>> mean(np.array([[1, 2], [3, 5]]), axis=1)
     array([1.5, 4. ])
     """
@@ -76,6 +79,7 @@ def mean(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) 
 def max(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The greatest element, of x's dtype; a NaN where there is one. LaunchError where nothing is reduced.
 
+    >>> import numpy as np
     >>> max(np.array([[1.0, np.nan], [3.0, 5.0]]), axis=1)
     array([nan,  5.])
     """
@@ -85,6 +89,7 @@ def max(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
 def min(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The least element, as :func:`max`.
 
+    >>> import numpy as np
     >>> min(np.array([3, 1, 2], np.int16))
     array(1, dtype=int16)
     """
@@ -96,6 +101,7 @@ def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False, out: Any 
 
     With ``axis=None`` it is the place in the flattened array.
 
+    >>> import numpy as np
     >>> argmax(np.array([[1, 7, 7], [9, 0, 9]]), axis=1)
     array([1, 0])
     """
@@ -105,6 +111,7 @@ def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False, out: Any 
 def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Where the least element is, as :func:`argmax`.
 
+    >>> import numpy as np
     >>> argmin(np.array([2.0, np.nan, 1.0]))
     array(1)
     """
@@ -114,6 +121,7 @@ def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False, out: Any 
 def any(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Whether one of the elements is not 0, as a bool; NaNs are not 0.
 
+    >>> import numpy as np
     >>> any(np.zeros((2, 3), bool), axis=0)
     array([False, False, False])
     """
@@ -123,6 +131,7 @@ def any(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
 def all(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """Whether none of the elements is 0, as a bool.
 
+    >>> import numpy as np
     >>> all(np.array([[1, 0], [2, 3]]), axis=1)
     array([False,  True])
     """
@@ -132,6 +141,7 @@ def all(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """How many elements are not 0, as an int64.
 
+    >>> import numpy as np
     >>> count_nonzero(np.array([0.0, 2.0, np.nan]))
     array(2)
     """
@@ -148,6 +158,7 @@ def norm(x: Any, ord: float = 2, axis: Axis = None, *, keepdims: bool = False, o
 
     Of integers it is a float64. Squares may overflow (float16 in float32).
 
+    >>> import numpy as np
     >>> norm(np.array([[3.0, 4.0], [6.0, -8.0]]), axis=1)
     array([ 5., 10.])
     """
@@ -177,6 +188,10 @@ def _reduced(name: str, x: Any, axis: Axis, keepdims: bool, out: Any) -> Any:
     return out
 
 
+def _product(extents: Iterable[int]) -> int:
+    return _fold(mul, extents, 1)
+
+
 _SPOKEN = {"largest": "greatest magnitude"}
 
 
@@ -189,13 +204,17 @@ def _run(op: Operation, x: Any, out: Any, shape: tuple[int, ...], axes: tuple[in
         else:
             groups.append([axis])
     groups = groups or [[len(shape)]]  # of no axes each element is a result
-    count, left, states = _product(shape[axis] for axis in axes), list(shape), None
+    count, left = _product(shape[axis] for axis in axes), list(shape)
+    states: list[Any] | None = None
     for group in reversed(groups):
         first, end = group[0], group[-1] + 1
         extents = _product(left[:first]), _product(left[first:end]), _product(left[end:])
         del left[first:end]
         target = out if group is groups[0] else None
-        states = _first(op, x, *extents, target, count) if states is None else _merged(op, states, *extents, target, count)
+        if states is None:
+            states = _first(op, x, *extents, target, count)
+        else:
+            states = _merged(op, states, *extents, target, count)
 
 
 def _first(op: Operation, x: Any, outer: int, n: int, inner: int, out: Any, count: int) -> list[Any]:

@@ -44,7 +44,8 @@ class _State:
 
     def add_all(self, elements: list[Any], index: Any) -> None:
         """Elements that follow one another: pairwise, so that sums are as short as they can be."""
-        states = [[self.op.lift(v), index + i] if self.op.indexed else [self.op.lift(v)] for i, v in enumerate(elements)]
+        lifted = map(self.op.lift, elements)
+        states = [[v, index + i] if self.op.indexed else [v] for i, v in enumerate(lifted)]
         while len(states) > 1:
             states = [self.op.combine(*states[i : i + 2]) for i in range(0, len(states), 2)]
         self.combine(states[0])
@@ -207,12 +208,12 @@ def merge_kernel(name: str, dtype: ScalarType, lanes: int, finished: bool) -> Ke
     op = operation(name, dtype)
     target = storage.in_memory(op.result) if finished else op.state
     index_type = s64 if op.indexed else target
-    place_type = s64 if op.indexed else op.state
+    kind, place_type = op.state, s64 if op.indexed else op.state
 
     @ptx_kernel(name=f"reduce_{name}_merge_{dtype}_{lanes}{'' if finished else '_states'}", reqntid=THREADS)
     def kernel(
-        states: Ptr[op.state], places: Ptr[place_type], values: Ptr[target], indices: Ptr[index_type], results: u64, inner: u64,
-        n: u32, count: u64,
+        states: Ptr[kind], places: Ptr[place_type], values: Ptr[target], indices: Ptr[index_type], results: u64,
+        inner: u64, n: u32, count: u64,
     ) -> None:
         result = ptx.mad.wide.u32(ptx.ctaid.x, THREADS // lanes, (ptx.tid.x // lanes).to(u64))
         state = _State(op, s64)

@@ -102,6 +102,7 @@ def _nonzero(kind: ScalarType, value: Any) -> Any:
 def operation(name: str, dtype: ScalarType) -> Operation:
     """The reduction called ``name`` of elements of ``dtype``.
 
+    >>> from ptxdsl import s64, u8
     >>> operation("mean", s64).state, operation("argmax", u8).result
     (f64, s64)
     """
@@ -109,9 +110,9 @@ def operation(name: str, dtype: ScalarType) -> Operation:
     greatest = name in ("max", "argmax", "largest")
     if name in ("max", "min", "argmax", "argmin"):
         low, high = (-inf, inf) if kind.is_float else storage.in_memory(dtype).bounds
-        combine = (_extreme_at if name.startswith("arg") else _extreme)(greatest, kind)
-        neutral = low if greatest else high
-        return Operation(name, dtype, state, result, neutral, lambda v: v, combine, _as_is, name.startswith("arg"))
+        chosen = (_extreme_at if name.startswith("arg") else _extreme)(greatest, kind)
+        worst = low if greatest else high
+        return Operation(name, dtype, state, result, worst, lambda v: v, chosen, _as_is, name.startswith("arg"))
 
     def finish(total: State, count: Any) -> Any:
         if name == "mean":

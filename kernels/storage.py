@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import ScalarType, bf16, f16, f32, pack, pred, ptx, s32, s64, u8, u16, u32, unpack
+from .. import ScalarType, bf16, f16, f32, pack, pred, ptx, s32, u8, u16, u32, unpack
 
 from . import arguments
 
-__all__ = ["NUMBERS", "VECTOR", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector", "widened", "working"]
+__all__ = [
+    "NUMBERS", "VECTOR", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector", "widened", "working",
+]
 
 NUMBERS = [*arguments.INTEGERS, *arguments.FLOATS]
 """The dtypes that kernels compute with, by the names that numpy gives them; bools beside them where it makes sense."""
@@ -23,6 +25,7 @@ VECTOR = 16
 def working(dtype: ScalarType) -> ScalarType:
     """The type that elements of ``dtype`` are computed in.
 
+    >>> from ptxdsl import f16, s8, s64, u16
     >>> working(f16), working(s8), working(u16), working(s64)
     (f32, s32, u32, s64)
     """
