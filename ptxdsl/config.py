@@ -173,6 +173,11 @@ class Config:
     stream: tuple[int, int] | None = None
     """The GPU and the handle of the stream of the ``with`` block around; no variable sets it."""
 
+    @property
+    def launch_device(self) -> int:
+        """The GPU of launches without arrays on one: that of the stream around, or else :attr:`device`."""
+        return self.device if self.stream is None else self.stream[0]
+
     @classmethod
     def read(cls, environ: dict[str, str]) -> Config:
         """The settings in a set of variables; ConfigError for a name or a value that is none."""

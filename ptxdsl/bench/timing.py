@@ -91,8 +91,9 @@ def _timer(
         elif isinstance(stream, Stream) and device is None:
             device = stream.device
         elif stream is None and graph:
-            stream = opened.enter_context(Stream(device or 0, backend="gpu"))
-        stopwatch = opened.enter_context(Stopwatch(driver(device or 0), stream_handle(stream) or 0, cold=cold))
+            stream = opened.enter_context(Stream(device, backend="gpu"))
+        ordinal = config.current().device if device is None else device
+        stopwatch = opened.enter_context(Stopwatch(driver(ordinal), stream_handle(stream) or 0, cold=cold))
         name = f"GPU events{' in a graph' if graph else ''}, {'cold' if cold else 'warm'} L2"
         yield _Gpu(stopwatch.replayed if graph else stopwatch.times, name, stopwatch.gpu.name)
 

@@ -15,6 +15,7 @@ from typing import Any
 from .. import locks
 from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
+from ..launch import DEFAULT_STREAMS
 from ..launch.arrays import ask_ordinals
 from .error_hints import EXPLANATIONS, LOST
 from .in_flight import InFlight
@@ -160,6 +161,13 @@ class Driver:
     def beside(self, ordinal: int) -> Driver:
         """Another GPU."""
         return driver(ordinal)
+
+    def of_stream(self, stream: int) -> Driver:
+        """The GPU that a stream is on: this one where it is a default stream."""
+        if stream in DEFAULT_STREAMS or not self.several:
+            return self
+        with self.current():
+            return driver(int(self.call("cuStreamGetDevice", stream)))
 
     # Contexts
 

@@ -62,6 +62,9 @@ class Loadable(Protocol):
     def assembled(self, arch: str) -> Assembled:
         """Its machine code for a target."""
 
+    def fill(self, device: int) -> None:
+        """Give the variables of the module just loaded on a GPU the values that they are to begin with."""
+
     foreign: bool
     box_needs: Sequence[Any]
 
@@ -134,6 +137,11 @@ def _loaded(kernel: Loadable, gpu: Driver) -> LoadedModule:
         found = kernel.modules.get(gpu.device)
         if found is None:
             found = kernel.modules[gpu.device] = LoadedModule(kernel, gpu)
+            try:
+                kernel.fill(gpu.device)
+            except BaseException:
+                del kernel.modules[gpu.device]
+                raise
         return found
 
 
@@ -286,7 +294,8 @@ def _struct(cu: Any, geometry: LaunchConfig, stream: int) -> Any:
     return struct
 
 
-def variable(kernel: Loadable, name: str) -> int:
-    """The address of a variable of the kernel's module on the first GPU."""
-    gpu = driver()
-    return int(gpu.call("cuModuleGetGlobal", _loaded(kernel, gpu).handle, name.encode())[0])
+def variable(kernel: Loadable, name: str, ordinal: int) -> int:
+    """The address of a variable of the kernel's module on a GPU."""
+    gpu = driver(ordinal)
+    with gpu.uncaptured():
+        return int(gpu.call("cuModuleGetGlobal", _loaded(kernel, gpu).handle, name.encode())[0])

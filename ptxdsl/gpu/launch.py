@@ -35,7 +35,7 @@ class GpuRun:
         buffers = [argument for argument in arguments if type(argument) is Buffer]
         images = self._images(arguments)
         arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
-        function = self._loaded(arguments, arrays)
+        function = self._loaded(geometry, arguments, arrays)
         gpu = function.gpu
         with gpu.current():
             prepared = function.prepare(geometry)
@@ -59,7 +59,8 @@ class GpuRun:
     def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         """Load the kernel where such a launch would run, and check the geometry there."""
         images = self._images(arguments)
-        function = self._loaded(arguments, [array for image in images for array in getattr(image, "arrays", ())])
+        arrays = [array for image in images for array in getattr(image, "arrays", ())]
+        function = self._loaded(geometry, arguments, arrays)
         with function.gpu.current():
             function.prepare(geometry)
 
@@ -67,12 +68,14 @@ class GpuRun:
         """The textures, samplers and surfaces of a launch."""
         return [*(each.owner for each in arguments if type(each) is Handle), *self.kernel.references.values()]
 
-    def _loaded(self, arguments: Sequence[Argument], arrays: Sequence[Buffer | View]) -> LoadedFunction:
-        """The kernel on the GPU of the arguments, or else of the ``arrays`` of textures."""
+    def _loaded(
+        self, geometry: LaunchConfig, arguments: Sequence[Argument], arrays: Sequence[Buffer | View]
+    ) -> LoadedFunction:
+        """The kernel on the GPU of the arguments, or else of the ``arrays`` of textures, or of the stream."""
         buffers = [argument for argument in arguments if type(argument) is Buffer]
         targets = [target for each in arguments if type(each) is not Handle for target in each.targets]  # type: ignore[union-attr]
         _refuse_host(self.kernel.entry, targets)
-        return self._function(_device(self.kernel.entry, [*buffers, *targets], arrays))
+        return self._function(_device(self.kernel.entry, [*buffers, *targets], arrays, geometry.stream))
 
     def _launch(
         self, function: LoadedFunction, prepared: Prepared, stream: int, arguments: Sequence[Argument],
@@ -98,7 +101,7 @@ class GpuRun:
         buffers = [argument for argument in launched.arguments if type(argument) is Buffer]
         if not supported() or any(buffer.device is None for buffer in buffers):
             return None
-        function = self._loaded(launched.arguments, ())
+        function = self._loaded(geometry, launched.arguments, ())
         owner = None
         if current_stream(geometry, function.gpu.device) is None:
             owner = _stream_owner(buffers, function.gpu.device)
@@ -123,8 +126,10 @@ class GpuRun:
         )
 
 
-def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = ()) -> int:
-    """The GPU of the arguments, or else of the arrays of textures, of the stream around, or that of `ptxdsl.device`."""
+def _device(
+    entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | View] = (), stream: int | None = None
+) -> int:
+    """The GPU of the arguments, or else of the arrays of textures, of the stream, or that of `ptxdsl.device`."""
     placed = [buffer for buffer in buffers if buffer.device is not None]
     for buffer in placed:
         if buffer.device != placed[0].device:
@@ -132,11 +137,11 @@ def _device(entry: str, buffers: Sequence[Buffer], arrays: Sequence[Buffer | Vie
                 f"argument `{placed[0].name}` of kernel `{entry}` is on GPU {placed[0].device}, `{buffer.name}` on GPU "
                 f"{buffer.device}; all of a launch have to be on one", loc=caller(),
             )
-    if not placed:
-        entered = config.current().stream
-        default = entered[0] if entered else config.current().device
-        return next((array.device for array in arrays if array.device is not None), default)
-    return placed[0].device or 0
+    for array in (*placed, *arrays):
+        if array.device is not None:
+            return array.device
+    gpu = driver(config.current().launch_device)
+    return gpu.device if stream is None else gpu.of_stream(stream).device
 
 
 def _refuse_host(entry: str, targets: Sequence[Buffer]) -> None:

@@ -55,7 +55,7 @@ def backend_name(backend: str | None = None) -> str:
         return "emulator"
     from ..gpu.device import driver
 
-    return driver().name
+    return driver(config.current().launch_device).name
 
 
 def device_memory(backend: str | None = None, device: int | None = None) -> DeviceMemory | None:

@@ -41,7 +41,7 @@ class ModuleCache:
     program: Program | None = None
     """The emulator's."""
     initial: Mapping[str, Any] = field(default_factory=dict)
-    """What variables of the module hold at first, where that is not what the PTX says."""
+    """What variables of the module hold at first wherever it is loaded, if that is not what the PTX says."""
 
 
 class CompiledKernel:
@@ -106,18 +106,18 @@ class CompiledKernel:
         run = self._runs.get(backend)
         if run is None:
             run = self._runs[backend] = self._load(backend)
-        if self.cache.initial:
-            self._fill(backend)
         return NvtxRun(run, self.entry) if config.current().nvtx else run
 
-    def _fill(self, backend: str) -> None:
+    def fill(self, device: int | None) -> None:
+        """Give the variables of the module just loaded their first values; ``device`` None is the emulator."""
+        if not self.cache.initial:
+            return
         from ..launch.device_array import DeviceArray
 
-        with self.cache.loading:
-            for name, values in self.cache.initial.items():
-                address, memory = self._address(backend, name), device_memory(backend)
-                DeviceArray.over(address, values.shape, values.dtype, memory, self.cache).copy_from(values)
-            self.cache.initial = {}
+        memory = None if device is None else device_memory("gpu", device)
+        for name, values in self.cache.initial.items():
+            address = self.variable(name, device)
+            DeviceArray.over(address, values.shape, values.dtype, memory, self.cache).copy_from(values)
 
     def _load(self, backend: str) -> Run:
         if backend == "emulator":
@@ -146,20 +146,16 @@ class CompiledKernel:
 
         if self.cache.program is None:
             self.cache.program = load(self.text, self.module if self.foreign else None, verified=True)
+            self.fill(None)
         return self.cache.program
 
-    def variable(self, backend: str, name: str) -> int:
-        """The address of a variable of the module where the kernel runs."""
-        if self.cache.initial:
-            self._fill(backend)
-        return self._address(backend, name)
-
-    def _address(self, backend: str, name: str) -> int:
-        if backend == "emulator":
+    def variable(self, name: str, device: int | None) -> int:
+        """The address of a variable of the module on a GPU, or on the emulator where ``device`` is None."""
+        if device is None:
             return self.program.variable(name)
         from ..gpu.function import variable
 
-        return variable(self, name)
+        return variable(self, name, device)
 
     def assembled(self, arch: str) -> Assembled:
         """The machine code for a target."""

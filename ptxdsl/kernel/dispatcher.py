@@ -167,7 +167,7 @@ class Dispatcher:
             return assembled(wanted)
         from ..gpu.device import driver
 
-        return driver().target(wanted)
+        return driver(config.current().launch_device).target(wanted)
 
     def tiers(self, *, arch: str | None = None, **constants: Any) -> Tiers:
         """Which of the emulator's engines runs the launches so far, and why it is not the fastest: docs/tiers.md.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .. import ir
+from .. import config, ir
 from ..collector import paused
 from ..errors import LaunchError, caller, did_you_mean, similar
 from ..ir.signature import KernelParameter, TensorMapType
@@ -60,8 +60,10 @@ class _Source:
 
     def _values(self) -> Mapping[str, Any]:
         """The values of the variables where launches run now, if they can have changed there."""
-        backend = choose(None)
-        loaded = self.cache.program is not None if backend == "emulator" else self.cache.modules
+        if choose() == "emulator":
+            loaded = self.cache.program is not None
+        else:
+            loaded = config.current().launch_device in self.cache.modules
         variables = Variables(PtxModule(self)) if loaded else {}
         return {name: variables[name].numpy() for name in variables} or self.cache.initial
 
@@ -165,8 +167,9 @@ class PtxModule(_ByName[PtxEntry]):
 
 
 class Variables(_ByName["DeviceArray"]):
-    """The variables of a module as device arrays, on the backend that launches take.
+    """The variables of a module as device arrays, where a launch without arrays would run.
 
+    Each GPU has variables of its own: ``with ptxdsl.device(1):`` shows those of the second.
     ``m.variables["table"]`` can be read with ``.numpy()``, passed to a kernel, and written:
     ``m.variables["table"] = values``. Whatever a compiler declares as bytes is seen as ``.view(dtype)``.
     """
@@ -180,11 +183,11 @@ class Variables(_ByName["DeviceArray"]):
         from .device_arrays import DeviceArray
 
         variable = self._known[_unique_match(name, self._known, self._owner.filename, "variable")]
-        backend = choose(None)
         kernel = next(iter(self._owner.values())).compiled({})
-        address = kernel.variable(backend, variable.name)
+        memory = device_memory(device=config.current().launch_device)
+        address = kernel.variable(variable.name, None if memory is None else memory.device)
         shape = tuple(extent or 0 for extent in variable.shape)
-        return DeviceArray.over(address, shape, dtype_of(variable.type), device_memory(backend), self._owner)
+        return DeviceArray.over(address, shape, dtype_of(variable.type), memory, self._owner)
 
     def __setitem__(self, name: str, values: Any) -> None:
         array = self[name]

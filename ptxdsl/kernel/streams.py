@@ -48,10 +48,10 @@ class _OfOneProcess:
 class Stream(_OfOneProcess):
     """A queue of work on a GPU: what is on it is done in order, beside what is on other streams.
 
-    ``device`` is the GPU's ordinal, ``priority`` a number that is less for what is more urgent (CUDA's range is 0 to
-    -5). It does not wait for the default stream. As a context manager it is where launches of its block go that name
-    none, with arrays of whichever library. ``k[grid, block, stream]`` takes it, and so does what knows
-    ``__cuda_stream__``.
+    ``device`` is the GPU's ordinal, that of :func:`~ptxdsl.device` if it is None; ``priority`` a number that is less
+    for what is more urgent (CUDA's range is 0 to -5). It does not wait for the default stream. As a context manager it
+    is where launches of its block go that name none, with arrays of whichever library. ``k[grid, block, stream]`` takes
+    it, and so does what knows ``__cuda_stream__``.
 
     >>> from ptxdsl import Ptr, ptx, ptx_kernel, u32, zeros
     >>> @ptx_kernel
@@ -65,9 +65,9 @@ class Stream(_OfOneProcess):
     [7, 7, 7, 7]
     """
 
-    def __init__(self, device: int = 0, *, priority: int = 0, backend: str | None = None) -> None:
-        self._gpu = _gpu(backend, device)
-        self.device, self.owner = device, None
+    def __init__(self, device: int | None = None, *, priority: int = 0, backend: str | None = None) -> None:
+        self.device, self._gpu = _device(backend, device)
+        self.owner = None
         if self._gpu is None:
             self.handle = next(_emulated_handles)
         else:
@@ -78,15 +78,22 @@ class Stream(_OfOneProcess):
         self._entered: list[config.override] = []
 
     @classmethod
-    def of(cls, stream: Any, device: int = 0) -> Stream:
-        """A stream of torch, CuPy, Numba or cuda.core, or a handle, which stays its owner's; LaunchError for others."""
+    def of(cls, stream: Any, device: int | None = None) -> Stream:
+        """A stream of torch, CuPy, Numba or cuda.core, or a handle, which stays its owner's; LaunchError for others.
+
+        The driver knows the GPU of each; the default streams are on ``device``, that of :func:`~ptxdsl.device` if None.
+        """
         if isinstance(stream, Stream):
             return stream
         handle = stream_handle(stream)
         if handle is None:
             raise LaunchError("None is no stream", loc=caller(), hint="0 is the default stream")
         self = cls.__new__(cls)
-        self._gpu, self.device, self.owner, self.handle, self._entered = _gpu(None, device), device, stream, handle, []
+        self.device, self._gpu = _device(None, device)
+        if self._gpu is not None:
+            self._gpu = self._gpu.of_stream(handle)
+            self.device = self._gpu.device
+        self.owner, self.handle, self._entered = stream, handle, []
         return self
 
     @property
@@ -259,8 +266,10 @@ class Graph(_OfOneProcess):
         return self._nodes
 
 
-def graph(*, stream: Any = None, device: int = 0, backend: str | None = None) -> Graph:
+def graph(*, stream: Any = None, device: int | None = None, backend: str | None = None) -> Graph:
     """Capture launches into a graph: those of the block that name no stream, or the graph's.
+
+    Without a ``stream`` it is captured on a new one of GPU ``device``, that of :func:`~ptxdsl.device` if it is None.
 
     Nothing runs in the block, on either backend. Host arrays are refused, since a graph would copy from them and to
     them whenever it is replayed: LaunchError says so, and how to mend it.
@@ -294,14 +303,16 @@ def synchronize(device: int | None = None) -> None:
         gpu.synchronize()
 
 
-def _gpu(backend: str | None, device: int) -> Driver | None:
-    if not isinstance(device, int) or device < 0:
+def _device(backend: str | None, device: int | None) -> tuple[int, Driver | None]:
+    """The ordinal that a caller means, and the GPU; None of the emulator."""
+    ordinal = config.current().device if device is None else device
+    if isinstance(ordinal, bool) or not isinstance(ordinal, int) or ordinal < 0:
         raise LaunchError(f"device is the number of a GPU, not {device!r}", loc=caller(), hint="0 is the first")
     if choose(backend) == "emulator":
-        return None
+        return ordinal, None
     from ..gpu.device import driver
 
-    return driver(device)
+    return ordinal, driver(ordinal)
 
 
 def _release(gpu: Driver, executable: Any, kept: list[object]) -> None:

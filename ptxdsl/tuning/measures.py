@@ -98,9 +98,7 @@ class GpuMeasure:
         from ..gpu.library_streams import stream_of
 
         placed = [argument for argument in arguments if isinstance(argument, Buffer) and argument.device is not None]
-        entered = settings.current().stream
-        ordinals = [argument.device or 0 for argument in placed] + [entered[0] if entered is not None else 0]
-        self._gpu: Any = driver(ordinals[0])
+        self._gpu: Any = driver(placed[0].device or 0 if placed else settings.current().launch_device)
         stream = current_stream(geometry, self._gpu.device)
         if stream is None:
             known = (stream_of(each.owner, self._gpu.device) for each in placed)

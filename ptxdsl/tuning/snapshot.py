@@ -26,6 +26,9 @@ __all__ = ["Memory", "Snapshot"]
 class Memory(Protocol):
     """A GPU, as far as copies within its memory need it."""
 
+    device: int
+    """Its ordinal."""
+
     @property
     def memory(self) -> DeviceMemory:
         """Where the copies are."""
@@ -55,7 +58,7 @@ class Snapshot:
         self._gpu, self._stream = gpu, stream
         buffers = [*_written(kernel, arguments)]
         regions = {_Region(each.address, each.nbytes, each.device is not None) for each in buffers}
-        regions |= {*_surfaces(arguments)} | {*_variables(kernel, gpu is not None)}
+        regions |= {*_surfaces(arguments)} | {*_variables(kernel, None if gpu is None else gpu.device)}
         owners = [each.owner for each in buffers if isinstance(each.owner, TracksWrites)]
         self._unwritten = [(owner, owner.unwritten) for owner in owners]
         self._kept: list[tuple[_Region, Any]] = []
@@ -129,12 +132,11 @@ def _extent(array: View) -> _Region:
     return _Region(array.address, last + array.itemsize if math.prod(array.shape) else 0, array.device is not None)
 
 
-def _variables(kernel: CompiledKernel, on_device: bool) -> Iterator[_Region]:
-    backend = "gpu" if on_device else "emulator"
+def _variables(kernel: CompiledKernel, device: int | None) -> Iterator[_Region]:
     for variable in kernel.module.variables:
         if variable.space == "global" and variable.type.kind != "o" and variable.linkage != "extern":
             try:
-                yield _Region(kernel.variable(backend, variable.name), variable.nbytes, on_device)
+                yield _Region(kernel.variable(variable.name, device), variable.nbytes, device is not None)
             except DriverError as error:  # the assembler leaves out what nothing uses
                 if error.name != "CUDA_ERROR_NOT_FOUND":
                     raise

@@ -171,7 +171,7 @@ def test_the_kernels_of_a_module_share_its_variables(cu: Standin) -> None:
     assert len(cu.images) == 1
     seen = m.variables["count"]
     assert (seen.device, seen.backend, seen.numpy().tolist()) == (0, "gpu", list(range(16)))
-    assert cu.globals[b"count"][1].raw[4:8] == b"\1\0\0\0"
+    assert cu.globals[0, b"count"][1].raw[4:8] == b"\1\0\0\0"
 
 
 def test_attributes_of_a_launch(cu: Standin) -> None:

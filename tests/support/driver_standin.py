@@ -30,6 +30,8 @@ __all__ = ["CONTEXT", "Fault", "Launched", "Result", "Standin", "image_size", "i
 CONTEXT = 0xC0DE0
 """The context of the first GPU; the others follow."""
 _DYNAMIC_SHARED, _NON_PORTABLE = 8, 14
+_MADE_UP = 0xFF
+"""Handles up to here are streams that the tests make up, of whichever GPU."""
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
 _RELEASE_THRESHOLD, _DEVICE_ORDINAL = 4, 9
 _FUNCTION_ATTRIBUTES = {0: "MAX_THREADS_PER_BLOCK", 1: "SHARED_SIZE_BYTES"}
@@ -84,7 +86,8 @@ class Standin(Streams):
         self.kernel: Callable[[Launched], None] = lambda _: None
         self.layout: str | None = "I"
         """The types of the parameters, by the letters of ``struct``; None where only ``kernel`` knows them."""
-        self.globals: dict[bytes, tuple[int, Any]] = {}
+        self.globals: dict[tuple[int, bytes], tuple[int, Any]] = {}
+        """The size of each variable, and what keeps it, by the ordinal of its GPU and its name."""
         self.modules: dict[int, bytes] = {}
         self.functions: dict[int, SimpleNamespace] = {}
         self.log = b""
@@ -172,6 +175,9 @@ class Standin(Streams):
     def cuCtxPopCurrent(self, out: int) -> None:
         put(out, self.local.context)
         self.local.context = self.local.stack.pop()
+
+    def here(self) -> int:
+        return max(getattr(self.local, "context", 0) - CONTEXT, 0)
 
     def inside(self) -> int:
         """The GPU whose context is current."""
@@ -390,9 +396,8 @@ class Standin(Streams):
     def cuModuleGetGlobal(self, out: int, nbytes: int, module: int, name: int) -> None:
         text = ctypes.string_at(name)
         assert text in self.modules[module]
-        if text not in self.globals:
-            self.globals[text] = (64, ctypes.create_string_buffer(64))
-        put(out, ctypes.addressof(self.globals[text][1]))
+        made = self.globals.setdefault((self.inside(), text), (64, ctypes.create_string_buffer(64)))
+        put(out, ctypes.addressof(made[1]))
         put(nbytes, 64)
 
     def cuFuncGetAttribute(self, out: int, attribute: int, function: int) -> None:
@@ -431,6 +436,9 @@ class Standin(Streams):
         launched = Launched(config, found, parameters)
         if launched.shared > found.dynamic:
             raise Fault(Result.CUDA_ERROR_INVALID_VALUE)
+        elsewhere = launched.stream > _MADE_UP and self.stream(launched.stream).device != self.inside()
+        if elsewhere or found.device != self.inside():
+            raise Fault(Result.CUDA_ERROR_INVALID_HANDLE)
         run = self.bound(launched, pointers)
         self.launches.append(launched)
         self.submit(launched.stream, run)

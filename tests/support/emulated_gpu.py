@@ -65,7 +65,7 @@ class EmulatedGpu(ImageStandin):
         if size is None:
             raise Fault(Result.CUDA_ERROR_NOT_FOUND)
         address = program.variable(text.decode())
-        self.globals[f"{module} {text.decode()}".encode()] = size, (ctypes.c_char * size).from_address(address)
+        self.globals[module, text] = size, (ctypes.c_char * size).from_address(address)
         put(out, address)
         if nbytes:
             put(nbytes, size)

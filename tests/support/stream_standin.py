@@ -82,6 +82,7 @@ class Stream:
     priority: int = 0
     last: Work | None = None
     capture: Capture | None = None
+    device: int = 0
 
 
 @dataclass(eq=False)
@@ -112,6 +113,10 @@ class Streams:
         self._capture_mode = threading.local()
         self._lock = threading.RLock()
 
+    def here(self) -> int:
+        """The GPU whose context is current; the first where none is."""
+        return 0
+
     def fresh(self) -> int:
         """A handle that was not given out before."""
         self.last_handle += 0x10
@@ -123,7 +128,7 @@ class Streams:
         if handle not in self.streams:
             if handle > 0xFF:
                 raise Fault(Result.CUDA_ERROR_INVALID_HANDLE)
-            self.streams[handle] = Stream()
+            self.streams[handle] = Stream(device=self.here())
         return self.streams[handle]
 
     def submit(self, handle: int, run: Callable[[], object]) -> None:
@@ -178,8 +183,11 @@ class Streams:
     def cuStreamCreateWithPriority(self, out: int, flags: int, priority: int) -> None:
         assert flags in (0, 1)
         handle = self.fresh()
-        self.streams[handle] = Stream(flags == 0, ctypes.c_int(priority & 0xFFFFFFFF).value)
+        self.streams[handle] = Stream(flags == 0, ctypes.c_int(priority & 0xFFFFFFFF).value, device=self.here())
         ctypes.c_uint64.from_address(out).value = handle
+
+    def cuStreamGetDevice(self, handle: int, out: int) -> None:
+        ctypes.c_int.from_address(out).value = self.stream(handle).device
 
     def cuStreamCreate(self, out: int, flags: int) -> None:
         self.cuStreamCreateWithPriority(out, flags, 0)
