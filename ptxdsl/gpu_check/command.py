@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,13 +27,15 @@ def run(out: Path, limit: float, tests: Sequence[Path] | None = None) -> int:
     arch = f"sm_{driver().capability}"
     with tempfile.TemporaryDirectory(prefix="ptxdsl-gpu-check-") as place:
         folder = Path(place) / "packed"
-        _prepare(folder, arch, tests, most=1 << 40)
+        _prepare(folder, arch, tests, Path(place), most=1 << 40)
         return report(folder / "launches", [sys.executable, str(folder / "replay.py")], out, limit)
 
 
 def pack_into(folder: Path, arch: str, tests: Sequence[Path] | None = None) -> int:
     """Make a folder for a machine with a GPU of ``arch``; the exit status."""
-    made = _prepare(folder, arch, tests, most=MOST)
+    place = folder.with_name(f"{folder.name}.part")
+    made = _prepare(folder, arch, tests, place, most=MOST)
+    shutil.rmtree(place)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     origins = len({case.test for case in made.cases})
     print(f"{len(made.cases)} launches of {origins} tests, {size / 2**20:.1f} MiB. Left out:")
@@ -41,13 +45,28 @@ def pack_into(folder: Path, arch: str, tests: Sequence[Path] | None = None) -> i
     return 0
 
 
-def _prepare(out: Path, arch: str, tests: Sequence[Path] | None, most: int) -> Tape:
+def _prepare(out: Path, arch: str, tests: Sequence[Path] | None, place: Path, most: int) -> Tape:
     check(out, arch)  # before the tests run, which takes minutes
-    with tempfile.TemporaryDirectory(prefix="ptxdsl-gpu-check-") as place:
-        parts = record(tests or [_own_tests()], Path(place) / "recorded")
-        recorded = merged(parts, Path(place) / "merged")
-        recorded.save()
-        return pack(recorded, out, arch, most=most, progress=_progress)
+    return pack(_recorded([*(tests or [_own_tests()])], place), out, arch, most=most, kept=place, progress=_Progress())
+
+
+def _recorded(tests: Sequence[Path], place: Path) -> Tape:
+    """What tests launch, each launch but once, recorded in ``place`` or found there from an earlier run."""
+    whole, note = place / "recorded", place / "tests.txt"
+    asked = "".join(f"{path.resolve()}\n" for path in tests)
+    if (whole / "tape.json.z").exists():
+        if note.read_text() != asked:
+            raise LaunchError(f"{place} has what other tests launch: {note}", hint=f"remove it: `rm -r {place}`")
+        print(f"going on with what was recorded before; remove {place} to record anew", file=sys.stderr)
+        return Tape.load(whole)
+    parts = place / "parts"
+    for folder in (parts, whole):
+        shutil.rmtree(folder, ignore_errors=True)
+    tape = merged(record(tests, parts), whole)
+    note.write_text(asked)
+    tape.save()
+    shutil.rmtree(parts)
+    return tape
 
 
 def _own_tests() -> Path:
@@ -77,6 +96,12 @@ def record(tests: Sequence[Path], folder: Path) -> list[Path]:
     return found
 
 
-def _progress(what: str, done: int, total: int) -> None:
-    last = done == total
-    print(f"{what}: {done} of {total}", end="\n" if last else "\r", file=sys.stderr, flush=True)
+class _Progress:
+    """A line that says how far it is, now and then."""
+
+    shown = 0.0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if time.monotonic() > self.shown + 10 or done == total:
+            self.shown = time.monotonic()
+            print(f"{what}: {done} of {total}", file=sys.stderr, flush=True)

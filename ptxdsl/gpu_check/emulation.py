@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ class Repeated(NamedTuple):
 
 
 def repeat(tape: Tape, case: Case, programs: dict[str, Program]) -> Repeated:
-    """Run a launch again: as it was, and in other schedules where it is no single instruction.
+    """Run a launch again: as it was, and in other schedules if it is of several warps and no single instruction.
 
     ``programs`` are those that were loaded before, by their keys.
     """
@@ -36,7 +37,8 @@ def repeat(tape: Tape, case: Case, programs: dict[str, Program]) -> Repeated:
         text = tape.text(case)
         program = programs[case.code] = Program(parse(text), text)
     masks = [b""] * len(case.areas)
-    for seed in (None, *(SEEDS if not case.form else ())):
+    several = math.prod(case.grid) > 1 or math.prod(case.block) > 32
+    for seed in (None, *(SEEDS if several and not case.form else ())):
         try:
             found = _run(tape, case, program, seed)
         except PtxError as error:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
 import shutil
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +18,7 @@ from ..text import parse
 from . import bare
 from .bare.tape import Case, Code, Tape
 from .emulation import Repeated, repeat
+from .pieces import Progress, in_pieces
 from .recording import AGAIN
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if __name__ == "__main__":
 '''
 _ROOM = 4 << 20
 """Bytes that are left for what is no blob."""
-Progress = Callable[[str, int, int], None]
 
 
 def merged(folders: Iterable[Path], into: Path) -> Tape:
@@ -72,17 +70,25 @@ def check(out: Path, arch: str) -> int:
     return int(found[1])
 
 
-def pack(recorded: Tape, out: Path, arch: str, *, most: int = MOST, progress: Progress = lambda *_: None) -> Tape:
+def pack(
+    recorded: Tape, out: Path, arch: str, *, most: int = MOST, kept: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> Tape:
     """Write a folder for a machine with a GPU of ``arch``: ``python out/replay.py`` repeats the launches there.
 
-    Raises LaunchError as :func:`check` does.
+    ``kept`` is a folder for what is done so far, from which an interrupted call goes on. Raises LaunchError as
+    :func:`check` does.
     """
     number = check(out, arch)
+    if kept is None:
+        with tempfile.TemporaryDirectory(prefix="ptxdsl-gpu-check-") as place:
+            return pack(recorded, out, arch, most=most, kept=Path(place), progress=progress)
     tape = Tape(out / "launches")
     tape.target = f"sm_{number}"
-    closed = list(_closed(recorded, progress))
+    closed = list(_closed(recorded, kept / "repeated", progress))
     tape.left_out.update(recorded.left_out)
-    codes = _assembled(recorded, sorted({recorded.cases[n].code for n, _ in closed}), number, progress)
+    keys = sorted({recorded.cases[n].code for n, _ in closed})
+    codes = _assembled(recorded, keys, number, kept / tape.target, progress)
     _fill(recorded, tape, closed, codes, most - _ROOM)
     tape.save()
     source = Path(bare.__file__).parent
@@ -92,52 +98,33 @@ def pack(recorded: Tape, out: Path, arch: str, *, most: int = MOST, progress: Pr
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Repeated on the emulator
+# Repeated on the emulator, and assembled
 
 
-def _closed(recorded: Tape, progress: Progress) -> Iterable[tuple[int, Repeated]]:
+def _closed(recorded: Tape, kept: Path, progress: Progress) -> Iterator[tuple[int, Repeated]]:
     """The numbers of the launches whose results depend on their parameters and memory only."""
-    numbers = range(len(recorded.cases))
-    step = 64
-    chunks = [numbers[at : at + step] for at in range(0, len(numbers), step)]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(os.cpu_count() or 1, len(chunks) or 1), context, _quiet) as pool:
-        done = pool.map(_repeated, [recorded.folder] * len(chunks), chunks)
-        for chunk, found in zip(chunks, done):
-            for number, one in zip(chunk, found):
-                if one.problem:
-                    recorded.left_out[one.problem] += 1
-                else:
-                    yield number, one
-            progress("repeated on the emulator", chunk[-1] + 1, len(numbers))
+    numbers = sorted(range(len(recorded.cases)), key=lambda number: (recorded.cases[number].code, number))
+    for number, one in in_pieces("repeated on the emulator", _repeated, recorded, numbers, kept, progress):
+        if one.problem:
+            recorded.left_out[one.problem] += 1
+        else:
+            yield number, one
 
 
-def _quiet() -> None:
-    """What kernels print is not wanted a second time."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-def _repeated(folder: Path, numbers: Sequence[int]) -> list[Repeated]:
-    tape, programs = Tape.load(folder), dict[str, "Program"]()
+def _repeated(tape: Tape, numbers: Sequence[int]) -> list[Repeated]:
+    programs: dict[str, Program] = {}
     return [repeat(tape, tape.cases[number], programs) for number in numbers]
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Assembled
-
-
-def _assembled(recorded: Tape, keys: Sequence[str], number: int, progress: Progress) -> dict[str, tuple[Code, bytes]]:
+def _assembled(
+    recorded: Tape, keys: Sequence[str], number: int, kept: Path, progress: Progress
+) -> dict[str, tuple[Code, bytes]]:
     """What is known of each module, and its machine code."""
-    made = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            texts = [recorded.get(key).decode() for key in keys]
-            for at, (key, one) in enumerate(zip(keys, pool.map(lambda text: _code(text, number), texts)), 1):
-                made[key] = one
-                if at % 64 == 0 or at == len(keys):
-                    progress("assembled", at, len(keys))
-    return made
+    return dict(in_pieces("assembled", partial(_codes, number), recorded, keys, kept, progress))
+
+
+def _codes(number: int, tape: Tape, keys: Sequence[str]) -> list[tuple[Code, bytes]]:
+    return [_code(tape.get(key).decode(), number) for key in keys]
 
 
 def _code(text: str, number: int) -> tuple[Code, bytes]:

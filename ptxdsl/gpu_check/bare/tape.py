@@ -122,7 +122,9 @@ class Tape:
             "target": self.target, "cases": self.cases, "codes": self.codes, "left_out": self.left_out,
             "blobs": self._known,
         }
-        (self.folder / "tape.json.z").write_bytes(zlib.compress(json.dumps(made).encode(), 9))
+        part = self.folder / "tape.json.part"
+        part.write_bytes(zlib.compress(json.dumps(made).encode(), 9))
+        part.replace(self.folder / "tape.json.z")
 
     @property
     def nbytes(self) -> int:
