@@ -163,6 +163,7 @@ def _refusal(assembler: Assembler, text: str, arch: str, log: str) -> AssembleEr
 
 
 _registry: dict[Any, Any] = {}
+_STACK = "; a launch says how many bytes a thread may take: `.configure(grid, block, stack=16384)`"
 
 
 def _warn(text: str, log: str) -> None:
@@ -174,7 +175,8 @@ def _warn(text: str, log: str) -> None:
         lines = lines or text.splitlines()
         loc = _python_line(lines, line or _mentioned(lines, message)) or Loc("<ptx>", line or 1)
         kind = PerformanceWarning if "Performance" in message else PtxWarning
-        warnings.warn_explicit(f"ptxas: {message}", kind, loc.file, loc.line, registry=_registry)
+        advice = _STACK if message.startswith("Stack size") else ""
+        warnings.warn_explicit(f"ptxas: {message}{advice}", kind, loc.file, loc.line, registry=_registry)
 
 
 def _mentioned(lines: Sequence[str], message: str) -> int:

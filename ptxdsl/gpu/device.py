@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from .. import locks
@@ -98,6 +98,10 @@ class Driver:
         self.lost: str | None = None
         """What ended the context, once something has."""
         self._retired: list[Callable[[], None]] = []
+        self._behind: list[Callable[[], None]] = []
+        """What was retired before the event ``_mark`` was recorded."""
+        self._mark: Any = None
+        self._giving_back = locks.lock()
         handle = self.call("cuDeviceGet", ordinal)
         self.name = self.call("cuDeviceGetName", 128, handle).partition(b"\0")[0].decode()
         self.handle = handle
@@ -205,6 +209,13 @@ class Driver:
                 if self.lost is None:  # else that error is the one to tell
                     self.call(exchange, before)
 
+    def grow_stack(self, nbytes: int) -> None:
+        """Give each thread at least so much of a call stack, from now on: a launch takes what its context has."""
+        which = self.cu.CUlimit.CU_LIMIT_STACK_SIZE
+        with self.uncaptured():
+            if int(self.call("cuCtxGetLimit", which)) < nbytes:
+                self.call("cuCtxSetLimit", which, nbytes)
+
     def captures(self, stream: int) -> bool:
         """Whether a stream is captured into a graph; the default one cannot be."""
         return stream > 1 and int(self.call("cuStreamIsCapturing", stream)) != 0
@@ -217,18 +228,59 @@ class Driver:
 
     def synchronize(self) -> None:
         """Wait until all that was submitted to the GPU is done."""
-        with self.current(), _printing():
-            self.call("cuCtxSynchronize")
-        self.in_flight.clear()
-        while self._retired:
-            self._retired.pop()()
+        done: list[Callable[[], None]] | None = None
+        while done is None or done:  # what is given back may retire more, as a graph its arrays
+            with self._giving_back:
+                done = self._unmarked() + _taken(self._retired)
+            with self.current(), _printing():
+                self.call("cuCtxSynchronize")
+            self.in_flight.clear()
+            for release in done:
+                release()
 
     # Giving back
 
     def retire(self, release: Callable[[], None]) -> None:
-        """Have ``release`` called when the GPU has done all that it was asked to, which may use what it gives back."""
+        """Have ``release`` called when the GPU has done all that it was asked to, which may use what it gives back.
+
+        That is known after a wait through :meth:`synchronize`. Where :meth:`.memory.Memory.behind_all` knows a stream
+        that is behind everything, it is also asked now and then, so that programs that only wait through other
+        libraries keep nothing for good.
+        """
         if not self.is_gone():
             self._retired.append(release)
+            self.give_back()
+
+    def give_back(self) -> None:
+        """Call what was retired and the GPU is done with by now; waits for nothing."""
+        if not (self._retired or self._behind) or self.is_gone() or not self._giving_back.acquire(blocking=False):
+            return
+        done: list[Callable[[], None]] = []
+        try:
+            with suppress(DriverError), self.uncaptured():  # where the context is lost nothing can be given back
+                self._look_at_mark(done)
+        finally:
+            self._giving_back.release()
+        for release in done:
+            release()
+
+    def _look_at_mark(self, done: list[Callable[[], None]]) -> None:
+        """Take over what is done, and put the event behind what has been retired since."""
+        if self._mark is not None and self.cu.cuEventQuery(self._mark)[0] != 0:
+            return
+        done += self._unmarked()
+        stream = self.memory.behind_all() if self._retired else None
+        if stream is not None:
+            self._behind += _taken(self._retired)
+            self._mark = self.call("cuEventCreate", self.cu.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+            self.call("cuEventRecord", self._mark, stream)
+
+    def _unmarked(self) -> list[Callable[[], None]]:
+        """Take what is behind the event, and the event away."""
+        if self._mark is not None:
+            self.discard("cuEventDestroy", self._mark)
+            self._mark = None
+        return _taken(self._behind)
 
     def discard(self, function: str, *arguments: Any) -> None:
         """Give something back, from wherever Python collects it: silent where the context has ended."""
@@ -266,6 +318,13 @@ def _printing() -> Iterator[None]:
     finally:
         if sys.platform != "win32":
             ctypes.pythonapi.fflush(None)  # of the C library that Python itself uses
+
+
+def _taken(releases: list[Callable[[], None]]) -> list[Callable[[], None]]:
+    """What is in a list now, which is not in it any more: other threads add to it at any time."""
+    found = releases[:]
+    del releases[: len(found)]
+    return found
 
 
 _lock = locks.lock()

@@ -35,7 +35,9 @@ EXPLANATIONS = {
     "CONTEXT_IS_DESTROYED": "the context of this thread was destroyed",
     "ASSERT": "a check in the kernel failed; the context is lost",
     "PEER_ACCESS_NOT_ENABLED": "the memory is on another GPU, to which there is no access",
-    "HARDWARE_STACK_ERROR": "the call stack overflowed or was damaged; the context is lost",
+    "HARDWARE_STACK_ERROR": (
+        "the call stack overflowed, which `configure(stack=...)` makes larger, or was damaged; the context is lost"
+    ),
     "ILLEGAL_INSTRUCTION": "a thread executed an illegal instruction, or a trap; the context is lost",
     "MISALIGNED_ADDRESS": "a thread accessed an address that is no multiple of the access's size; the context is lost",
     "INVALID_ADDRESS_SPACE": "an instruction was given an address of another state space; the context is lost",

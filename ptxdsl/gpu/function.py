@@ -191,6 +191,8 @@ class LoadedFunction:
             self._allow(geometry.shared)
         if geometry.cooperative or geometry.cluster is not None:
             self._check_room(geometry)
+        if geometry.stack:
+            gpu.grow_stack(geometry.stack)
 
     def _allow(self, nbytes: int) -> None:
         """Let launches have so much dynamic shared memory; what they were allowed before holds."""

@@ -37,6 +37,7 @@ class GpuRun:
         arrays: list[Buffer | View] = [*buffers, *(array for image in images for array in getattr(image, "arrays", ()))]
         function = self._loaded(geometry, arguments, arrays)
         gpu = function.gpu
+        gpu.give_back()
         with gpu.current():
             prepared = function.prepare(geometry)
             stream = _stream(geometry, arrays, gpu.device)

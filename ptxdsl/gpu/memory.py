@@ -46,6 +46,7 @@ class Context(Protocol):
     def uncaptured(self) -> AbstractContextManager[None]: ...
     def synchronize(self) -> None: ...
     def retire(self, release: Callable[[], None], /) -> None: ...
+    def give_back(self) -> None: ...
     def discard(self, function: str, /, *arguments: Any) -> None: ...
     def is_gone(self) -> bool: ...
     def captures(self, stream: int, /) -> bool: ...
@@ -110,6 +111,7 @@ class Memory:
         if not nbytes:
             return 0
         self._free_late()
+        self.gpu.give_back()
         try:
             return self._take(nbytes)
         except DriverError as error:
@@ -157,7 +159,7 @@ class Memory:
         with suppress(IndexError):
             while True:
                 late.append(self._late.pop())
-        stream = self._behind_all() if late else None
+        stream = self.behind_all() if late else None
         for address in late:
             if self.side:
                 self.gpu.retire(partial(self.gpu.discard, "cuMemFreeAsync", address, self._stream))
@@ -166,7 +168,7 @@ class Memory:
             else:
                 self.gpu.discard("cuMemFreeAsync", address, stream)
 
-    def _behind_all(self) -> Any:
+    def behind_all(self) -> Any:
         """A stream behind all that may use the memory; None where there is none, or while one is captured."""
         own = list(self._own)
         if self.side:

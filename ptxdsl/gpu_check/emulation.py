@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
 from typing import NamedTuple
 
 from ..emulator.program import Program
@@ -14,8 +18,10 @@ from ..text import parse
 from .bare.tape import Area, Case, Tape, filled
 from .recording import variables_of
 
-__all__ = ["Repeated", "repeat"]
+__all__ = ["LIMIT", "Repeated", "repeat"]
 
+LIMIT = 60.0
+"""Seconds that a launch may take in all of its schedules: random ones can keep threads waiting for each other."""
 SEEDS = (1, 2, 3)
 """The schedules in which a result has to be the same to be compared."""
 
@@ -37,10 +43,14 @@ def repeat(tape: Tape, case: Case, programs: dict[str, Program]) -> Repeated:
         text = tape.text(case)
         program = programs[case.code] = Program(parse(text), text)
     masks = [b""] * len(case.areas)
+    until = monotonic() + LIMIT
     several = math.prod(case.grid) > 1 or math.prod(case.block) > 32
     for seed in (None, *(SEEDS if several and not case.form else ())):
         try:
-            found = _run(tape, case, program, seed)
+            with _limited(until - monotonic()):
+                found = _run(tape, case, program, seed)
+        except _Late:
+            return Repeated(f"on the emulator it takes more than {LIMIT:g} s to repeat it")
         except PtxError as error:
             return Repeated(f"on the emulator it fails when it is repeated: {error.message.splitlines()[0]}")
         for number, (wanted, got) in enumerate(found):
@@ -48,6 +58,29 @@ def repeat(tape: Tape, case: Case, programs: dict[str, Program]) -> Repeated:
                 return Repeated("its results depend on more than its parameters and their memory")
             masks[number] = _joined(masks[number], wanted, got)
     return Repeated("", tuple(masks))
+
+
+class _Late(BaseException):
+    """A launch takes too long; no Exception, so that nothing takes it for an error of the kernel."""
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """_Late where the block takes more than so many seconds; only a main thread of Unix can be told that."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _tell_late)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _tell_late(*_: object) -> None:
+    raise _Late
 
 
 def _joined(mask: bytes, wanted: bytes, got: bytes) -> bytes:

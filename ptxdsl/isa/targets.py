@@ -161,7 +161,7 @@ class Limits(NamedTuple):
 
     Sizes in bytes; ``static_shared`` is what a kernel may declare, ``shared`` what it may have with dynamic shared
     memory; ``cluster`` counts blocks, of which every GPU with clusters takes PORTABLE_CLUSTER; ``registers`` are of a
-    thread, ``block_registers`` of a block, both of 32 bits.
+    thread, ``block_registers`` of a block, both of 32 bits; ``local`` is the local memory of a thread, its stack too.
     """
 
     threads: int = 1024
@@ -174,6 +174,7 @@ class Limits(NamedTuple):
     barriers: int = 16
     cluster: int = 1
     parameters: int = 4352
+    local: int = 512 << 10
 
 
 def assembled(target: str) -> str:

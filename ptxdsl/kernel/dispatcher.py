@@ -97,7 +97,7 @@ class Dispatcher:
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
         seed: int | None = None, schedule: str | None = None, priority: int | None = None, programmatic: bool = False,
-        sync_domain: str | None = None,
+        sync_domain: str | None = None, stack: int = 0,
     ) -> Launch:
         """A launch with all its options: see :class:`~ptxdsl.launch.LaunchConfig`.
 
@@ -105,7 +105,7 @@ class Dispatcher:
         """
         geometry = LaunchConfig(
             grid, block, shared, cluster, cooperative, stream, sanitize, seed, schedule, priority, programmatic,
-            sync_domain,
+            sync_domain, stack,
         )
         return Launch(self, Prepared(geometry, check(backend), stream))
 

@@ -140,8 +140,9 @@ class LaunchConfig:
     schedule that this has told in that one again. On a GPU, and without effect on the emulator, a launch of less
     ``priority`` goes first; a ``programmatic`` one may begin before the one before it on its stream ends, and waits
     for that by ``griddepcontrol.wait``; ``sync_domain="remote"`` keeps its fences from waiting for the stores of
-    other launches. ``traced`` is the module that the text was printed from, with what only a sanitizer asks. A
-    dimension is an int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
+    other launches; each thread has a call stack of ``stack`` bytes or more, where a kernel calls itself or what it
+    calls is not known when it is assembled. ``traced`` is the module that the text was printed from, with what only a
+    sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks
@@ -160,6 +161,7 @@ class LaunchConfig:
     priority: int | None = None
     programmatic: bool = False
     sync_domain: str | None = None
+    stack: int = 0
     traced: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -179,6 +181,7 @@ class LaunchConfig:
                 raise LaunchError(f"{name} is True or False, not {getattr(self, name)!r}", loc=caller())
         if self.priority is not None:
             put(self, "priority", _integer("priority", self.priority, -(1 << 31), (1 << 31) - 1, ""))
+        put(self, "stack", _integer("stack", self.stack, 0, LIMITS.local, "bytes"))
         if self.sync_domain not in (None, *SYNC_DOMAINS):
             raise LaunchError(
                 f"sync_domain is one of {', '.join(SYNC_DOMAINS)}, not {self.sync_domain!r}", loc=caller()

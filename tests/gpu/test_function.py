@@ -13,8 +13,9 @@ from gpu_harness import make_saxpy
 
 import ptxdsl
 from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_kernel, shared, u32, u64, use, when
-from ptxdsl.errors import DriverError, LaunchError
-from ptxdsl.gpu import tools
+from ptxdsl.config import override
+from ptxdsl.errors import DriverError, LaunchError, PtxWarning
+from ptxdsl.gpu import assembler, tools
 
 pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
 
@@ -183,3 +184,44 @@ def test_attributes_of_a_launch(cu: Standin) -> None:
         {"PROGRAMMATIC_STREAM_SERIALIZATION": 1, "PRIORITY": -2, "MEM_SYNC_DOMAIN": 1},
         {"PRIORITY": 0, "MEM_SYNC_DOMAIN": 0},
     ]
+
+
+def test_the_stack_of_each_thread(cu: Standin) -> None:
+    """It grows once, on the GPU of the launch, and is never taken back; in a capture too."""
+    @ptx_kernel
+    def k(n: u32) -> None:
+        pass
+
+    cu.count = 2
+    k[1, 32](1)
+    k.configure(1, 32, stack=512)(1)
+    assert "cuCtxSetLimit" not in cu.calls
+    large = k.configure(1, 32, stack=20_000)
+    for _ in range(4):
+        large(1)
+    k.configure(1, 32, stack=4096)(1)
+    assert cu.stack[:2] == [20_000, 1024]
+    assert cu.calls.count("cuCtxSetLimit") == 1
+    with ptxdsl.device(1):
+        large(1)
+    assert cu.stack[:2] == [20_000, 20_000]
+    with cu.capture(7) as capture:
+        k.configure(1, 32, stream=7, stack=30_000)(1)
+        assert not capture.invalid
+    assert cu.stack[0] == 30_000
+    with pytest.raises(LaunchError) as caught:
+        k.configure(1, 32, stack=1 << 20)
+    assert caught.value.message == "stack is 1048576 bytes; it can be 0 to 524288 bytes"
+
+
+def test_an_unknown_stack_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = "ptxas warning : Stack size for entry function 'k' cannot be statically determined\n"
+    text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
+    monkeypatch.setattr(assembler, "_run", lambda *_: (b"\x7fELF", log))
+    monkeypatch.setattr(assembler, "_registry", {})
+    with override(cache_dir="off"), pytest.warns(PtxWarning) as caught:
+        assembler.assemble(text)
+    assert str(caught[0].message) == (
+        "ptxas: Stack size for entry function 'k' cannot be statically determined; a launch says how many bytes a "
+        "thread may take: `.configure(grid, block, stack=16384)`"
+    )

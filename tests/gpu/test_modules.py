@@ -7,11 +7,11 @@ import threading
 from typing import Any
 
 import pytest
-from driver_standin import CONTEXT, Fault, Standin
+from driver_standin import CONTEXT, Fault, Result, Standin
 from gpu_harness import make_saxpy
 
 import ptxdsl
-from ptxdsl import Ptr, dynamic_shared, f32, ptx, ptx_kernel, use
+from ptxdsl import Ptr, dynamic_shared, f32, ptx, ptx_kernel, u32, use
 from ptxdsl.gpu import device, tools
 from ptxdsl.errors import LaunchError
 
@@ -176,3 +176,79 @@ def test_warm_loads_and_launches_nothing(cu: Standin) -> None:
     assert not {"cuModuleLoadData", "cuModuleGetFunction"} & set(cu.calls[before:])
     with pytest.raises(LaunchError, match="^argument `n` of kernel `saxpy` is the int -1"):
         saxpy[1, 32].warm(-1, 1.0, x, x)
+
+
+@pytest.mark.parametrize("stream", ["default", "own"])
+@pytest.mark.parametrize("asked", ["allocation", "launch", "collection"])
+def test_modules_are_unloaded_where_another_library_waits(cu: Standin, stream: str, asked: str) -> None:
+    """Nobody waits through ptxdsl; the next allocation, launch or collection sees that the GPU is done."""
+    @ptx_kernel
+    def other(n: u32) -> None:
+        pass
+
+    other[1, 32].warm(1)
+    (before,) = cu.modules
+    own = ptxdsl.Stream() if stream == "own" else None
+    x = ptxdsl.zeros(4, f32)
+    saxpy = make_saxpy()
+    cu.layout = "IfQQ"
+    saxpy[1, 32, own](1, 1.0, x, x)
+    del saxpy
+    gc.collect()
+    ptxdsl.empty(4, f32)
+    assert len(cu.modules) == 2, "its launch is still to be done"
+    cu.finish_all()  # as torch.cuda.synchronize() does
+    cu.layout = "I"
+    if asked == "allocation":
+        ptxdsl.empty(4, f32)
+    elif asked == "launch":
+        other[1, 32](1)
+    else:
+        device.driver().retire(lambda: None)
+    assert [*cu.modules] == [before]
+    assert len(cu.events) <= 1
+
+
+def test_modules_of_launches_on_streams_of_others_wait_for_a_wait(cu: Standin) -> None:
+    """Such a stream may be gone by now: no event can tell."""
+    torch_like = cu.fresh()
+    with use("gpu"), device.driver().current():
+        cu.streams[torch_like] = type(cu.streams[0])(blocking=False)
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    saxpy[1, 32, torch_like](1, 1.0, x, x)
+    del saxpy
+    gc.collect()
+    cu.finish_all()
+    ptxdsl.empty(4, f32)
+    assert len(cu.modules) == 1
+    ptxdsl.synchronize()
+    assert not cu.modules
+
+
+def test_nothing_is_asked_for_while_a_graph_is_captured(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    saxpy[1, 32](1, 1.0, x, x)
+    del saxpy
+    with cu.capture(7) as capture:
+        gc.collect()
+        cu.finish_all()
+        ptxdsl.empty(4, f32)
+        assert not capture.invalid
+        assert len(cu.modules) == 1
+    ptxdsl.empty(4, f32)
+    cu.finish_all()
+    ptxdsl.empty(4, f32)
+    assert not cu.modules
+
+
+def test_what_is_retired_after_a_fault(cu: Standin) -> None:
+    saxpy, x = make_saxpy(), ptxdsl.zeros(32, f32)
+    cu.layout = "IfQQ"
+    saxpy[1, 32](1, 1.0, x, x)
+    del saxpy
+    gc.collect()
+    cu.sticky = int(Result.CUDA_ERROR_ILLEGAL_ADDRESS)
+    device.driver().give_back()
+    assert len(cu.modules) == 1

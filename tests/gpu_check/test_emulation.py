@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from ptxdsl import Ptr, f32, ptx, ptx_kernel, u32, use
+from ptxdsl import Ptr, break_if, f32, loop, ptx, ptx_kernel, u32, use
 from ptxdsl.gpu_check.bare.tape import Case, Tape
 from ptxdsl.gpu_check.emulation import repeat
 from ptxdsl.gpu_check.recording import Recorder
@@ -70,3 +71,18 @@ def test_an_error_when_it_is_repeated(tmp_path: Path) -> None:
     tape, case = recorded(tmp_path, k, 1, 1, np.zeros(8, np.uint32), 7)
     wild = case._replace(parameters=(case.parameters[0], case.parameters[1]._replace(data="ffffff0f")))
     assert repeat(tape, wild, {}).problem.startswith("on the emulator it fails when it is repeated: ")
+
+
+def test_a_launch_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for what another launch would have to write."""
+    @ptx_kernel
+    def k(flag: Ptr[u32]) -> None:
+        with loop():
+            break_if(ptx.ld.volatile.global_.u32(flag) == 1)
+
+    tape, case = recorded(tmp_path, k, 1, 1, np.ones(1, np.uint32))
+    assert repeat(tape, case, {}).problem == ""
+    monkeypatch.setattr("ptxdsl.gpu_check.emulation.LIMIT", 0.5)
+    waits = case._replace(areas=(case.areas[0]._replace(before=tape.add(b"\0" * 4)),))
+    assert repeat(tape, waits, {}).problem == "on the emulator it takes more than 0.5 s to repeat it"
+    assert repeat(tape, case, {}).problem == ""

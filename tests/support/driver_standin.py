@@ -33,6 +33,7 @@ _DYNAMIC_SHARED, _NON_PORTABLE = 8, 14
 _MADE_UP = 0xFF
 """Handles up to here are streams that the tests make up, of whichever GPU."""
 _ERROR_LOG, _ERROR_LOG_SIZE = 5, 6
+_STACK_SIZE = 0
 _RELEASE_THRESHOLD, _DEVICE_ORDINAL = 4, 9
 _FUNCTION_ATTRIBUTES = {0: "MAX_THREADS_PER_BLOCK", 1: "SHARED_SIZE_BYTES"}
 _LAUNCH_ATTRIBUTES = {
@@ -92,6 +93,8 @@ class Standin(Streams):
         self.functions: dict[int, SimpleNamespace] = {}
         self.log = b""
         """What the driver's compiler says against a text that it refuses."""
+        self.stack = [1024] * 8
+        """Bytes of stack that the threads of each GPU have."""
         self.busy = 2
         """Blocks of a function that a processor has at once."""
         self.peers: set[tuple[int, int]] = set()
@@ -185,6 +188,17 @@ class Standin(Streams):
         if not CONTEXT <= context < CONTEXT + self.count:
             raise Fault(Result.CUDA_ERROR_INVALID_CONTEXT)
         return int(context - CONTEXT)
+
+    def cuCtxGetLimit(self, out: int, limit: int) -> None:
+        assert limit == _STACK_SIZE
+        put(out, self.stack[self.inside()])
+
+    def cuCtxSetLimit(self, limit: int, value: int) -> None:
+        assert limit == _STACK_SIZE
+        self.unsafe()
+        if value > 512 << 10:
+            raise Fault(Result.CUDA_ERROR_INVALID_VALUE)
+        self.stack[self.inside()] = value
 
     def cuCtxSynchronize(self) -> None:
         self.inside()
