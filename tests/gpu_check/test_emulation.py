@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxdsl import Ptr, break_if, f32, loop, ptx, ptx_kernel, u32, use
+from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, u32, u64, use
 from ptxdsl.gpu_check.bare.tape import Case, Tape
 from ptxdsl.gpu_check.emulation import repeat
 from ptxdsl.gpu_check.recording import Recorder
@@ -73,16 +73,14 @@ def test_an_error_when_it_is_repeated(tmp_path: Path) -> None:
     assert repeat(tape, wild, {}).problem.startswith("on the emulator it fails when it is repeated: ")
 
 
-def test_a_launch_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for what another launch would have to write."""
+def test_a_launch_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @ptx_kernel
-    def k(flag: Ptr[u32]) -> None:
-        with loop():
-            break_if(ptx.ld.volatile.global_.u32(flag) == 1)
+    def k(n: u64, x: Ptr[u64]) -> None:
+        with loop(n) as i:
+            x[ptx.tid.x] = x[ptx.tid.x] * 3 + i
 
-    tape, case = recorded(tmp_path, k, 1, 1, np.ones(1, np.uint32))
-    assert repeat(tape, case, {}).problem == ""
-    monkeypatch.setattr("ptxdsl.gpu_check.emulation.LIMIT", 0.5)
-    waits = case._replace(areas=(case.areas[0]._replace(before=tape.add(b"\0" * 4)),))
-    assert repeat(tape, waits, {}).problem == "on the emulator it takes more than 0.5 s to repeat it"
+    tape, case = recorded(tmp_path, k, 1, 32, 9, np.ones(32, np.uint64))
+    monkeypatch.setattr("ptxdsl.gpu_check.emulation.LIMIT", 2)
+    long = case._replace(parameters=(case.parameters[0]._replace(data="ffffffffffffff00"), case.parameters[1]))
+    assert repeat(tape, long, {}).problem == "on the emulator it takes more than 2 s to repeat it"
     assert repeat(tape, case, {}).problem == ""
