@@ -13,7 +13,7 @@ from typing import Union
 
 from ..isa.targets import Limits, Multiprocessor, limits, multiprocessor
 from ..text_table import bar, table
-from .assembler import Attributes
+from .cubin import Attributes
 
 __all__ = ["BlockSizes", "Occupancy", "SharedSize", "block_sizes", "occupancy"]
 

@@ -63,53 +63,62 @@ def _candidates(tool: str) -> Iterator[Path]:
     yield Path("/usr/local/cuda/bin") / tool
 
 
+def _found(tool: str) -> Iterator[str]:
+    """The paths of a tool, looked for as they are asked for: mostly the first is the one."""
+    return (str(path) for path in _candidates(tool) if os.access(path, os.X_OK) and path.is_file())
+
+
 def find_tool(tool: str) -> list[str]:
     """The paths of a tool, the one to prefer first."""
-    found = (str(path) for path in _candidates(tool) if os.access(path, os.X_OK) and path.is_file())
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(_found(tool)))
 
 
 @lru_cache(maxsize=64)
 def _probe(path: str, size: int, changed: int, folder: Path | None) -> Assembler | None:
     """Three runs of 4 ms each, so their output is kept on disk for as long as the file stays the same."""
-    disk, key = DiskCache(folder), digest("ptxas --help", path, str(size), str(changed))
+    disk, key = DiskCache(folder), digest("ptxas", path, str(size), str(changed))
     kept = disk.get(key)
     if kept is None:
-        try:
-            answers = [
-                subprocess.run([path, option], capture_output=True, text=True, check=True, timeout=60).stdout
-                for option in ("--version", "--list-version", "--help")  # --list-arch is younger than CUDA 13.0
-            ]
-        except (OSError, subprocess.SubprocessError):
+        asked = _asked(path)
+        if asked is None:
             return None
-        kept = json.dumps(answers).encode()
+        kept = json.dumps(asked).encode()
         disk.put(key, kept)
-    banner, versions, manual = json.loads(kept)
+    version, isa, targets = json.loads(kept)
+    return Assembler(path, version, (isa[0], isa[1]), frozenset(targets))
+
+
+def _asked(path: str) -> tuple[str, tuple[int, int], list[str]] | None:
+    """What a ptxas says of itself: its release, the newest PTX version and the targets; None if it is none."""
+    try:
+        banner, versions, manual = (
+            subprocess.run([path, option], capture_output=True, text=True, check=True, timeout=60).stdout
+            for option in ("--version", "--list-version", "--help")  # --list-arch is younger than CUDA 13.0
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
     release = re.search(r"V(\d+\.\d+\.\d+)", banner)
     isas = [(int(major), int(minor)) for major, minor in re.findall(r"(\d+)\.(\d+)", versions)]
-    if release is None or not isas:
-        return None
-    return Assembler(path, release[1], max(isas), frozenset(re.findall(r"'(sm_\w+)'", manual)))
+    return (release[1], max(isas), sorted(set(re.findall(r"'(sm_\w+)'", manual)))) if release and isas else None
 
 
-def assemblers() -> list[Assembler]:
+def assemblers() -> Iterator[Assembler]:
     """Every ptxas that can be run, the one to prefer first; only the user's own where ``PTXDSL_PTXAS`` names one."""
     settings = config.current()
-    found = []
-    for path in [settings.ptxas] if settings.ptxas else find_tool("ptxas"):
+    for path in [settings.ptxas] if settings.ptxas else _found("ptxas"):
         stat = os.stat(path)
         assembler = _probe(path, stat.st_size, stat.st_mtime_ns, settings.cache_dir)
         if assembler is not None:
-            found.append(assembler)
-    return found
+            yield assembler
 
 
 def find_assembler(isa: tuple[int, int], arch: str) -> Assembler:
     """The ptxas to use for PTX of a version and a target; AssembleError says what to install if there is none."""
-    found = assemblers()
-    for assembler in found:
+    found: list[Assembler] = []
+    for assembler in assemblers():
         if assembler.knows(isa, arch):
             return assembler
+        found.append(assembler)
     settings = config.current()
     if settings.ptxas and not found:
         raise AssembleError(f"PTXDSL_PTXAS is {settings.ptxas!r}, which is no ptxas", loc=caller())

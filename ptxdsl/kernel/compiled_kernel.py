@@ -163,7 +163,7 @@ class CompiledKernel:
 
         found = self.cache.assembled.get(arch)
         if found is None:
-            found = self.cache.assembled[arch] = assemble_module(self.text, arch)
+            found = self.cache.assembled[arch] = assemble_module(self.text, arch, version=self.module.version)
             self._dump(found)
         return found
 
@@ -173,7 +173,7 @@ class CompiledKernel:
         config.write_dump("cubin", f"{name}.cubin", made.cubin)
         config.write_dump("log", f"{name}.log", made.log)
         if "sass" in kinds:
-            from ..gpu.assembler import disassemble
+            from ..gpu.cubin import disassemble
 
             config.write_dump("sass", f"{name}.sass", disassemble(made.cubin, lines=True))
 

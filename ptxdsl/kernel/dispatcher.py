@@ -26,7 +26,8 @@ from .run import Run
 
 if TYPE_CHECKING:
     from ..emulator.tools.tiers import Tiers
-    from ..gpu.assembler import Assembled, Attributes
+    from ..gpu.assembler import Assembled
+    from ..gpu.cubin import Attributes
     from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
 
 __all__ = ["Dispatcher", "Launch"]
@@ -130,7 +131,7 @@ class Dispatcher:
 
     def sass(self, *, arch: str | None = None, lines: bool = False, **constants: Any) -> str:
         """The machine code as text, with ``lines`` each Python line before its instructions; needs nvdisasm."""
-        from ..gpu.assembler import disassemble
+        from ..gpu.cubin import disassemble
 
         return disassemble(self._assembled(arch, constants).cubin, lines=lines)
 

@@ -18,7 +18,8 @@ import pytest
 
 from ptxdsl.config import override
 from ptxdsl.gpu import assembler, tools
-from ptxdsl.gpu.assembler import assemble, assemble_module, disassemble
+from ptxdsl.gpu.assembler import assemble, assemble_module
+from ptxdsl.gpu.cubin import disassemble
 from ptxdsl.launch.disk_cache import DiskCache, digest
 from ptxdsl.errors import AssembleError, PerformanceWarning
 
@@ -182,7 +183,7 @@ def test_errors_name_python_lines() -> None:
     with pytest.raises(AssembleError) as caught:
         assemble(text)
     error = caught.value
-    version = tools.assemblers()[0].version
+    version = next(tools.assemblers()).version
     assert error.message == (
         f"ptxas {version} does not assemble this for sm_90a\n"
         "  Arguments mismatch for instruction 'st'\n"
@@ -200,7 +201,7 @@ def test_errors_name_python_lines() -> None:
 def test_errors_without_a_line_are_at_the_call() -> None:
     with pytest.raises(AssembleError) as caught:
         assemble(kernel("st.global.u32 [%rd1], %r1;"), "sm_80")
-    version = tools.assemblers()[0].version
+    version = next(tools.assemblers()).version
     assert caught.value.message == (
         f"ptxas {version} does not assemble this for sm_80\n"
         "  SM version specified by .target is higher than default SM version assumed"
@@ -269,8 +270,7 @@ def test_an_assembler_that_makes_nothing_is_reported(tmp_path: Path) -> None:
 
 
 def test_none_found_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_tool", lambda _: [])
-    monkeypatch.setattr(assembler, "find_tool", lambda _: [])
+    monkeypatch.setattr(tools, "_found", lambda _: iter(()))
     with pytest.raises(AssembleError) as caught:
         assemble(kernel(""))
     assert caught.value.message == "no ptxas, NVIDIA's assembler, was found"
@@ -287,7 +287,7 @@ def test_one_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.
     old = script(tmp_path / "old", "exit 1", isa="7.8")
     new = script(tmp_path / "new", "cat > /dev/null; printf '\\177ELF'", isa="8.0")
     other = script(tmp_path, "exit 1", isa="9.5", targets="sm_120")
-    monkeypatch.setattr(tools, "find_tool", lambda _: [old, other, new])
+    monkeypatch.setattr(tools, "_found", lambda _: iter((old, other, new)))
     assert assemble(kernel("")) == b"\x7fELF"
     with pytest.raises(AssembleError) as caught:
         assemble(kernel("").replace(".version 8.0", ".version 8.1"))
