@@ -1,4 +1,4 @@
-"""``python -m ptxdsl.isa [folder]`` writes what is derived from the table: the stub of ``ptx``, pages, counts."""
+"""``python -m ptxdsl.isa [folder]`` writes what is derived from the table: the stub of ``ptx``, pages, counts, an index."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import re
 import sys
 from pathlib import Path
 
-from .generate import pages, stubs
+from .generate import opcode_chapters, pages, stubs
+from .opcode_chapters import CHAPTERS
 
 __all__ = ["derived", "main"]
 
 
 def derived(root: Path) -> dict[Path, str]:
     """What each derived file of a repository holds."""
-    found = {root / "ptxdsl" / "language" / "namespace" / "ptx.pyi": stubs.stub()}
+    CHAPTERS.update(opcode_chapters.chapters_by_opcode())  # which may be more than when they were last written
+    found = {root / "ptxdsl" / "isa" / "opcode_chapters.py": opcode_chapters.source()}
+    found[root / "ptxdsl" / "language" / "namespace" / "ptx.pyi"] = stubs.stub()
     found.update({root / "docs" / "isa" / name: text for name, text in pages.pages().items()})
     readme = root / "ptxdsl" / "isa" / "README.md"
     found[readme] = re.sub(r"^\d+ opcodes in .*$", pages.summary(), readme.read_text("utf-8"), flags=re.MULTILINE)

@@ -150,13 +150,13 @@ def parse_names(text: str) -> Iterator[tuple[str, frozenset[str]]]:
 
 def parse_specials(text: str) -> Iterator[Special]:
     """The special registers of a chapter: ``%name u32``, ``%name.xyz u32 relaxed`` or ``%name0..7 u32``; need, doc."""
-    for block in re.split(r"\n(?=%)", text)[1:]:
+    for block in text.split("\n%")[1:]:
         head, *body = (line.strip() for line in block.splitlines())
-        name, kind, *relaxed = head.split()
+        name, kind, *relaxed = f"%{head}".split()
         name, _, letters = name.partition(".") if ".." not in name else (name, "", "")
         needs = tuple(_need(line[4:]) for line in body if line.startswith("ptx "))
         doc = next(line.strip('"') for line in body if line.startswith('"'))
-        span = re.search(r"(\d+)\.\.(\d+)", name)
+        span = re.search(r"(\d+)\.\.(\d+)", name) if ".." in name else None
         for index in range(int(span[1]), int(span[2]) + 1) if span else (0,):
             full = name.replace(span[0], str(index)) if span else name
             yield Special(full, TYPES[kind], tuple(letters), needs, doc, bool(relaxed))
@@ -188,7 +188,7 @@ def _range(match: re.Match[str]) -> str:
 
 def _row(block: Block) -> Row:
     syntax, _, written = block.head.partition(" ")
-    opcode = re.split(r"[.{]", syntax, maxsplit=1)[0]
+    opcode = syntax.partition(".")[0].partition("{")[0]
     facts: dict[str, Any] = {"semantics": opcode, "where": (), "derived": (), "needs": (), "stated": ()}
     slots: dict[str, dict[str, Need | None]] = {}
     for line in block.body.splitlines():

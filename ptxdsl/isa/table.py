@@ -1,6 +1,7 @@
 """Queries of the instruction table: by opcode, by mnemonic, by what may follow one; what is near where there is none.
 
-A chapter is split into its rows when the table is first queried, and a row is parsed when it may be meant.
+A chapter is read when one of its opcodes is first asked for (`opcode_chapters` says which these are), and a row is
+parsed when it may be meant.
 """
 
 from __future__ import annotations
@@ -15,45 +16,41 @@ from ..errors import UnknownInstruction, similar
 from ..types import TYPES
 from .forms import Form, Row
 from .notation import Block, Chapter, parse_names, parse_specials
+from .opcode_chapters import CHAPTERS
 from .specs import Need, OperandSpec, Special
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "begins", "chapters", "completions", "form_of", "lookup", "names",
+    "Form", "Need", "OperandSpec", "Row", "Special", "begins", "chapter", "chapters", "completions", "form_of", "lookup", "names",
     "opcodes", "rows", "special", "special_registers",
 ]
+
+
+_FOLDER = os.path.join(os.path.dirname(__file__), "chapters")
+
+
+@cache
+def chapter(name: str) -> Chapter:
+    """A chapter by its name."""
+    with open(os.path.join(_FOLDER, f"{name}.isa"), "rb", buffering=0) as file:
+        return Chapter(name, file.read().decode().replace("\r\n", "\n"))
 
 
 @cache
 def chapters() -> dict[str, str]:
     """The text of each chapter by its name."""
-    found = {}
-    folder = os.path.join(os.path.dirname(__file__), "chapters")
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".isa"):
-            with open(os.path.join(folder, name), "rb", buffering=0) as file:
-                found[name[:-4]] = file.read().decode().replace("\r\n", "\n")
-    return found
-
-
-@cache
-def _chapters() -> list[Chapter]:
-    return [Chapter(name, text) for name, text in chapters().items()]
+    found = sorted(name for name in os.listdir(_FOLDER) if name.endswith(".isa"))
+    return {name[:-4]: chapter(name[:-4]).text[1:-1] for name in found}
 
 
 @cache
 def _blocks(opcode: str) -> list[Block]:
     """The rows of an opcode, not yet read."""
-    return [block for chapter in _chapters() for block in chapter.blocks(opcode)]
+    return [block for name in CHAPTERS.get(opcode, ()) for block in chapter(name).blocks(opcode)]
 
 
-@cache
 def opcodes() -> dict[str, tuple[str, ...]]:
     """Every opcode of the table, with the chapters that have rows of it."""
-    found: dict[str, tuple[str, ...]] = {}
-    for chapter in _chapters():
-        for opcode in chapter.opcodes:
-            found[opcode] = (*found.get(opcode, ()), chapter.name)
-    return found
+    return CHAPTERS
 
 
 @cache
@@ -82,7 +79,7 @@ def _candidates(mnemonic: str, whole: bool = False) -> tuple[Iterator[Row], tupl
 @cache
 def special_registers() -> dict[str, Special]:
     """Every special register by its name, without a component: ``%tid``, ``%clock64``, ``%envreg0``..."""
-    return {special.name: special for special in parse_specials(chapters()["special"])}
+    return {special.name: special for special in parse_specials(chapter("special").text)}
 
 
 def special(name: str) -> Special:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -79,15 +78,10 @@ def choices(templates: tuple[Template, ...]) -> list[tuple[Template, ...]]:
 # ---------------------------------------------------------------------------------------------------------------------
 # Reading them
 
-
-_OPERAND = re.compile(
-    r"(?P<bar>\|)?(?P<neg>\{[!-]\})?(?P<mark>[=+#~&$]*)(?P<name>\w+)(?:\.(?P<part>\w+)(?P<must>\+?))?(?P<only>!{0,2})"
-    r"(?::(?P<type>[^*]+?))?"
-    r"(?:\((?P<choices>-?\d+(?:\|-?\d+)*)\)|\((?P<low>[-\de.]+?)\.\.(?P<high>[-\de]+)(?: by (?P<step>\d+))?\))?"
-    r"(?:\*(?P<count>.+))?$"
-)
+_ROLES = {"": "r", "=": "w", "+": "rw"}
 _PARTS = {
-    "part": "b[0-3]|h[01]", "halves": "h[0-3]{2}", "bytes": "b[0-7]{4}", "half": "h(?!$)1?0?", "byte": "b(?!$)3?2?1?0?",
+    "": "", "part": "b[0-3]|h[01]", "halves": "h[0-3]{2}", "bytes": "b[0-7]{4}", "half": "h(?!$)1?0?",
+    "byte": "b(?!$)3?2?1?0?",
 }
 
 
@@ -114,8 +108,9 @@ def _split(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _conditional(item: str, optional: bool) -> Template:
-    if match := re.match(r"(\w+!?:\w+) or (\[.*\])$", item):
-        return replace(_operand(match[1], optional), other=_operand(match[2], False))
+    first, either, other = item.partition(" or [")
+    if either:
+        return replace(_operand(first, optional), other=_operand(f"[{other}", False))
     for word in (" if ", " when "):
         if optional and word in item:
             item, _, condition = item.rpartition(word)
@@ -127,22 +122,40 @@ def _conditional(item: str, optional: bool) -> Template:
 def _operand(text: str, optional: bool) -> Template:
     if text.startswith("["):
         return _address(text[1:-1], optional)
-    match = _OPERAND.match(text)
-    if match is None:
+    bar = text.startswith("|")
+    rest = text[bar:]
+    negatable = rest.startswith(("{!}", "{-}"))
+    rest = rest[3 * negatable :]
+    name = rest.lstrip("=+#~&$")
+    mark = rest[: len(rest) - len(name)]
+    name, _, count = name.partition("*")
+    name, numbers = _numbers(name)
+    name, _, kind = name.partition(":")
+    only = len(name) - len(name := name.rstrip("!"))
+    name, _, part = name.partition(".")
+    if not name.isidentifier() or only > 2 or part.removesuffix("+") not in _PARTS:
         raise ValueError(f"operand not understood: {text!r}")
-    mark, name, kind = match["mark"], match["name"], match["type"] or ""
-    written = "=" in mark or name == "_" or match["bar"] or (name.startswith("d") and "#" not in mark)
+    written = "=" in mark or name == "_" or bar or (name.startswith("d") and "#" not in mark)
     role = "rw" if "+" in mark else "w" if written else "r"
     spec = OperandSpec(
         name, role, kind if kind in ("label", "symbol") else "value", register="#" not in mark and name != "_",
-        immediate=role == "r" and not match["only"], fixed=match["only"] == "!!", negatable=bool(match["neg"]),
-        sink="~" in mark or name == "_",
-        joined=bool(match["bar"]), variable="&" in mark or "$" in mark, special="$" in mark,
-        bounds=(_bound(match["low"]), _bound(match["high"])) if match["low"] else None, step=int(match["step"] or 1),
-        choices=tuple(map(int, match["choices"].split("|"))) if match["choices"] else (),
-        selector=_PARTS[match["part"]] if match["part"] else "", selected=bool(match["must"]),
+        immediate=role == "r" and not only, fixed=only == 2, negatable=negatable, sink="~" in mark or name == "_",
+        joined=bar, variable="&" in mark or "$" in mark, special="$" in mark, **numbers,
+        selector=_PARTS[part.removesuffix("+")], selected=part.endswith("+"),
     )
-    return Template(spec, "" if spec.kind != "value" else kind, match["count"] or "", optional)
+    return Template(spec, "" if spec.kind != "value" else kind, count, optional)
+
+
+def _numbers(text: str) -> tuple[str, dict[str, Any]]:
+    """An operand without the numbers in parentheses at its end, and which it may be: ``0..64 by 8`` or ``4|8``."""
+    rest, opening, inner = text.removesuffix(")").rpartition("(")
+    if not (opening and text.endswith(")") and inner.lstrip("-")[:1].isdigit()):
+        return text, {}
+    low, between, high = inner.partition("..")
+    if not between:
+        return rest, {"choices": tuple(map(int, inner.split("|")))}
+    high, _, step = high.partition(" by ")
+    return rest, {"bounds": (_bound(low), _bound(high)), "step": int(step or 1)}
 
 
 def _bound(text: str) -> int | float:
@@ -151,8 +164,10 @@ def _bound(text: str) -> int | float:
 
 def _address(text: str, optional: bool) -> Template:
     first, *parts = _split(text)
-    match = re.match(r"([=+]?)(\w+)(?::(\w+))?$", first[0])
-    if match is None:
+    base, _, space = first[0].partition(":")
+    name = base.lstrip("=+")
+    mark = base[: len(base) - len(name)]
+    if not name.isidentifier() or mark not in _ROLES:
         raise ValueError(f"address not understood: [{text}]")
-    spec = OperandSpec(match[2], {"": "r", "=": "w", "+": "rw"}[match[1]], "address", space=match[3])
+    spec = OperandSpec(name, _ROLES[mark], "address", space=space or None)
     return Template(spec, optional=optional, parts=tuple(_conditional(*part) for part in parts))
