@@ -17,7 +17,6 @@ from ..errors import DriverError, LaunchError, caller
 from ..isa.targets import TARGETS, serves
 from ..launch import DEFAULT_STREAMS
 from ..launch.arrays import ask_ordinals
-from .error_hints import EXPLANATIONS, LOST
 from .in_flight import InFlight
 from .memory import Memory
 
@@ -75,6 +74,8 @@ def unavailable() -> str | None:
 
 def explained(result: Any) -> str:
     """The name of a driver error, and what it means."""
+    from .error_hints import EXPLANATIONS
+
     name = _name(result)
     text = EXPLANATIONS.get(name.removeprefix("CUDA_ERROR_"), "")
     return f"{name} ({int(result)}){': ' if text else ''}{text}"
@@ -149,6 +150,8 @@ class Driver:
 
     def error(self, function: str, result: Any) -> DriverError:
         """What a function's result means; of one that ends the context, which launches may have caused it."""
+        from .error_hints import LOST
+
         name = _name(result)
         if name.removeprefix("CUDA_ERROR_") not in LOST:
             return DriverError(f"{function}: {explained(result)}", loc=caller(), name=name)
@@ -290,6 +293,8 @@ class Driver:
             with self.uncaptured():
                 self.call(function, *arguments)
         except DriverError as error:
+            from .error_hints import LOST
+
             if not self.is_gone() and error.name.removeprefix("CUDA_ERROR_") not in ("DEINITIALIZED", *LOST):
                 raise
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import config
 from ..errors import DriverError, EmulationError
 from ..launch import Argument, Buffer, LaunchConfig, Scalar
 from .device import Driver
 
 if TYPE_CHECKING:
-    from .function import Loadable
+    from .loadable import Loadable
 
 __all__ = ["repeated_on_fault"]
 
@@ -29,10 +28,7 @@ __all__ = ["repeated_on_fault"]
 def repeated_on_fault(
     gpu: Driver, kernel: Loadable, geometry: LaunchConfig, arguments: Sequence[Argument]
 ) -> Iterator[None]:
-    """Around a launch: with ``PTXDSL_DEBUG=1`` an error of its execution is told with what the emulator finds."""
-    if not config.current().debug:
-        yield
-        return
+    """Around a launch: an error of its execution is told with what the emulator finds."""
     gpu.synchronize()
     copied = [_copied(gpu, argument) for argument in arguments]
     try:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..errors import LaunchError, PerformanceWarning, caller
 from ..launch import Argument, Buffer, Handle, LaunchConfig, Launched
 from ..launch.captures import captures, current_stream
-from .copies import HostCopies
 from .device import Driver, driver
-from .faults import repeated_on_fault
-from .function import Loadable, LoadedFunction, Prepared
+from .function import LoadedFunction, Prepared
 from .library_streams import stream_of
 
 if TYPE_CHECKING:
     from ..launch.arrays import View
     from .launch_code import Plan
+    from .loadable import Loadable
 
 __all__ = ["GpuRun"]
 
@@ -48,7 +47,7 @@ class GpuRun:
                 function.loaded.keep()
             else:
                 _wait(gpu, stream, arrays)
-            with nullcontext() if captured else repeated_on_fault(gpu, self.kernel, geometry, arguments):
+            with nullcontext() if captured else self._watched(gpu, geometry, arguments):
                 if not images:
                     self._launch(function, prepared, stream, arguments, buffers)
                     return
@@ -56,6 +55,16 @@ class GpuRun:
 
                 with Images(gpu, stream, arguments, function.module, self.kernel.references) as numbered:
                     self._launch(function, prepared, stream, numbered.arguments, buffers)
+
+    def _watched(
+        self, gpu: Driver, geometry: LaunchConfig, arguments: Sequence[Argument]
+    ) -> AbstractContextManager[None]:
+        """Around a launch: with ``PTXDSL_DEBUG=1`` one that faults is made again on the emulator."""
+        if not config.current().debug:
+            return nullcontext()
+        from .faults import repeated_on_fault
+
+        return repeated_on_fault(gpu, self.kernel, geometry, arguments)
 
     def warm(self, geometry: LaunchConfig, arguments: Sequence[Argument]) -> None:
         """Load the kernel where such a launch would run, and check the geometry there."""
@@ -86,6 +95,8 @@ class GpuRun:
         if not host:
             function.launch(prepared, stream, arguments)
             return
+        from .copies import HostCopies
+
         self._warn([buffer for buffer in host if not buffer.targets])
         with HostCopies(function.gpu, stream, host, self.kernel.entry, self.kernel.written) as copies:
             function.launch(prepared, stream, [copies.moved(argument) for argument in arguments])

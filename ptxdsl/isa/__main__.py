@@ -1,4 +1,4 @@
-"""``python -m ptxdsl.isa [folder]`` writes what is derived from the table: the stub of ``ptx``, pages, counts, an index."""
+"""``python -m ptxdsl.isa [folder]`` writes what is derived from the table: the stub of ``ptx``, pages, an index."""
 
 from __future__ import annotations
 

@@ -177,7 +177,8 @@ def _need(text: str) -> Need:
 def _values(text: str) -> dict[str, Need | None]:
     if "[" not in text and "{" not in text:
         return dict.fromkeys(text.split())
-    text = re.sub(r"(\S*)\{(\d+)\.\.(\d+)/(\d+)\}(\S*)", _range, text)
+    if "{" in text:
+        text = re.sub(r"(\S*)\{(\d+)\.\.(\d+)/(\d+)\}(\S*)", _range, text)
     return {m[1]: _need(m[2]) if m[2] else None for m in re.finditer(r"([^\s\[]+)(?:\[([^\]]*)\])?", text)}
 
 

@@ -20,8 +20,8 @@ from .opcode_chapters import CHAPTERS
 from .specs import Need, OperandSpec, Special
 
 __all__ = [
-    "Form", "Need", "OperandSpec", "Row", "Special", "begins", "chapter", "chapters", "completions", "form_of", "lookup", "names",
-    "opcodes", "rows", "special", "special_registers",
+    "Form", "Need", "OperandSpec", "Row", "Special", "begins", "chapter", "chapters", "completions", "form_of",
+    "lookup", "names", "opcodes", "rows", "special", "special_registers",
 ]
 
 

@@ -296,7 +296,8 @@ def _check_target(target: str) -> None:
 
 
 def _entry_name(name: str, loc: Loc) -> str:
-    if not re.fullmatch(r"[a-zA-Z][\w$]*|[_$%][\w$]+", name, re.ASCII):
+    plain = name.isascii() and name.isidentifier() and not name.startswith("_")
+    if not plain and not re.fullmatch(r"[a-zA-Z][\w$]*|[_$%][\w$]+", name, re.ASCII):
         raise TraceError(f"{name!r} is no name of an entry in PTX", loc=loc, hint='`@ptx_kernel(name="kernel")`')
     return name
 

@@ -20,7 +20,6 @@ from ..types import ScalarType, u64
 from .argument_hints import array_objection, dtype_repair, made_of
 from .directions import In
 from .arrays import Unreadable, View, contiguous, contiguous_strides, plain_address, view
-from .foreign_arguments import aggregate, foreign_scalar
 from .geometry import IMAGE_KINDS, Argument, Buffer, Handle, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck, plural
 from .scalars import Elements, elements, scalar
@@ -109,9 +108,12 @@ def _converter(check: ParameterCheck, foreign: int) -> Convert:
         return _handle(check, annotation.image_kind)
     if str(annotation) in IMAGE_KINDS:
         return _handle(check, IMAGE_KINDS[str(annotation)])
-    if isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape:
-        return aggregate(check, foreign)
-    return foreign_scalar(check, annotation, foreign) if foreign else scalar(check, annotation)
+    by_value = isinstance(annotation, TensorMapType) or check.parameter.ptx[0].shape
+    if not by_value and not foreign:
+        return scalar(check, annotation)
+    from .foreign_arguments import aggregate, foreign_scalar
+
+    return aggregate(check, foreign) if by_value else foreign_scalar(check, annotation, foreign)
 
 
 _new: Any = tuple.__new__

@@ -10,8 +10,8 @@ import re
 
 __all__ = ["escape", "unescape"]
 
-_SPECIAL = re.compile(r'[^\x20-\x7e]|["\\]')
-_ESCAPED = re.compile(r"\\(?:\\|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))")
+_SPECIAL = r'[^\x20-\x7e]|["\\]'
+_ESCAPED = r"\\(?:\\|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -28,11 +28,13 @@ def escape(text: str) -> str:
     >>> escape("C:\\\\é.py")
     'C:\\\\\\\\\\\\xe9.py'
     """
-    return _SPECIAL.sub(_escaped, text) if _SPECIAL.search(text) else text
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return text
+    return re.sub(_SPECIAL, _escaped, text)
 
 
 def unescape(text: str) -> str:
     """What `escape` was given; an escape that it does not write stays as it is."""
     if "\\" not in text:
         return text
-    return _ESCAPED.sub(lambda match: chr(int(match[1] or match[2] or match[3] or "5c", 16)), text)
+    return re.sub(_ESCAPED, lambda match: chr(int(match[1] or match[2] or match[3] or "5c", 16)), text)

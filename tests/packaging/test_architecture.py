@@ -56,7 +56,7 @@ EMULATOR = [
 ]
 ON_DEMAND = (
     "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",
-    "kernels", "kernel.device_arrays", "kernel.ptx_module", "language.foreign_names",
+    "kernels", "kernel.device_arrays", "launch.foreign_arguments", "kernel.ptx_module", "language.foreign_names",
     "language.introspection.memo_tables", "language.rules.changed_lines", "language.rules.state_reads",
 )
 """What a function may import for itself, since importing the language does not need it: the backends, and what only

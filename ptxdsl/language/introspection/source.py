@@ -13,7 +13,30 @@ from typing import Any
 from ...ir.signature import closure_of
 from .code_objects import PerCode
 
-__all__ = ["Names", "text_of", "tree_of"]
+__all__ = ["Names", "mentions", "text_of", "tree_of"]
+
+
+def mentions(code: CodeType, words: tuple[str, ...]) -> bool:
+    """Whether the lines of a function, or those behind it, have any of the words; False where there is no source.
+
+    A cheap filter: to find where the function ends takes Python's tokens, before 3.12 a millisecond the first time.
+    """
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    last = _last_line(code) - code.co_firstlineno
+    indented = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
+    for number, line in enumerate(lines):
+        text = line.lstrip()
+        if number > last and text and len(line) - len(text) <= indented:
+            break  # behind the last instruction there are at most statements that never run
+        if any(word in line for word in words):
+            return True
+    return False
+
+
+def _last_line(code: CodeType) -> int:
+    """The last line that has an instruction of a function or of one within it."""
+    lines = [line or 0 for *_, line in code.co_lines()]
+    return max([*lines, *(_last_line(inner) for inner in code.co_consts if isinstance(inner, CodeType))], default=0)
 
 
 @PerCode

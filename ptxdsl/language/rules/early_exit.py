@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import re
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 
@@ -23,12 +22,12 @@ from ..builder import Region, Trace
 from ..introspection.bytecode import flow_of
 from ..introspection.call_sites import is_user_file, user_frame
 from ..introspection.code_objects import PerCode
-from ..introspection.source import Names, text_of, tree_of
+from ..introspection.source import Names, mentions, tree_of
 from .structure import BlockStatement
 
 __all__ = ["check", "check_closed", "check_with"]
 
-_LEAVING = r"\b(return|break|continue)\b"
+_LEAVING = ("return", "break", "continue")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _With = (ast.With, ast.AsyncWith)
 
@@ -159,4 +158,4 @@ def _is_block(call: ast.expr, names: Names) -> bool:
 @PerCode
 def _tree(code: CodeType) -> ast.AST | None:
     """The syntax tree of a function; None where no statement can leave a block."""
-    return tree_of(code) if re.search(_LEAVING, text_of(code)) else None
+    return tree_of(code) if mentions(code, _LEAVING) else None
