@@ -169,6 +169,8 @@ class CompiledKernel:
 
     def _dump(self, made: Assembled) -> None:
         kinds = config.current().dump.kinds
+        if not kinds:
+            return
         name = f"{self.entry}-{crc32(self.text.encode()):08x}.{made.arch}"
         config.write_dump("cubin", f"{name}.cubin", made.cubin)
         config.write_dump("log", f"{name}.log", made.log)

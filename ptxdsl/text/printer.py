@@ -219,6 +219,14 @@ def _body(body: list[ir.Statement], files: dict[str, int], comments: bool) -> li
                     b[0] if b.__class__ is register else render[b.__class__](b),
                     c[0] if c.__class__ is register else render[c.__class__](c),
                 ))
+            elif len(operands) == 4:
+                a, b, c, d = operands
+                put(template % (
+                    a[0] if a.__class__ is register else render[a.__class__](a),
+                    b[0] if b.__class__ is register else render[b.__class__](b),
+                    c[0] if c.__class__ is register else render[c.__class__](c),
+                    d[0] if d.__class__ is register else render[d.__class__](d),
+                ))
             else:
                 put(template % tuple([o[0] if o.__class__ is register else render[o.__class__](o) for o in operands]))
         else:

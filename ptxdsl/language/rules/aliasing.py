@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from itertools import repeat
-from operator import is_
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -34,7 +32,7 @@ from ...errors import AliasError, Loc
 from ..builder import Region, Trace, current, fatal, thread
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.call_sites import internal, user_frame
-from ..introspection.frame_variables import locals_of
+from ..introspection.frame_variables import locals_of, two_of
 from ..introspection.reachable import ATTRIBUTE, ITEM, children, walk
 from ..memory.pointers import Pointer, RegPointer
 from ..values.parts import Part
@@ -71,14 +69,17 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     if trace.not_entered:
         _check_blocks(register, trace)
     frame = sys._getframe(depth)
-    calls = (id(frame.f_code), frame.f_lasti) if frame.f_code is trace.code else _calls(frame, trace)
+    in_kernel = frame.f_code is trace.code
+    calls = (id(frame.f_code), frame.f_lasti) if in_kernel else _calls(frame, trace)
     path = way, calls
-    at = path, id(register)
-    if trace.unaliased.get(at, 0) >= references:
+    at, known = (path, id(register)), trace.taken.get(id(register))
+    if known is None and trace.unaliased.get(at, 0) >= references:
         return
-    stack = list(frames(trace, user_frame(depth + 1, trace.code)))
-    known = trace.taken.get(id(register))
-    if known is not None and known.allows(references, path, trace) and known.holds(stack, register, trace):
+    stack = [frame] if in_kernel else list(frames(trace, user_frame(depth + 1, trace.code)))
+    if known is not None and (
+        (known.allows(references, path, trace) and known.holds(stack, register, trace))
+        or trace.unaliased.get(at, 0) >= references
+    ):
         return
     if own >= 0 and references - _counted(register, trace) - own <= _handed_on(stack, register):
         check_stack(stack, register, more=False)
@@ -140,12 +141,10 @@ class _Taken(NamedTuple):
     def holds(self, stack: list[FrameType], reg: Reg, trace: Trace) -> bool:
         """Whether the same places hold it: then it has no holder more, having no reference more."""
         frame, name, root, position = self.element
-        found = locals_of(stack[frame])
-        held = found.get(root)
-        return (
-            self.region is trace.region and found.get(name) is reg
-            and type(held) is list and position < len(held) and held[position] is reg
-        )
+        if self.region is not trace.region:
+            return False
+        found, held = two_of(stack[frame], name, root)
+        return found is reg and type(held) is list and position < len(held) and held[position] is reg
 
 
 class _Searches:
@@ -197,7 +196,10 @@ def way_of(caller: FrameType, kernel: CodeType, reg: Reg, operands: tuple[Any, .
         found += id(above.f_code), above.f_lasti
         above = above.f_back
     if operands:
-        found += sum(map(is_, operands, repeat(reg))), operands[-1] is reg
+        times = 0
+        for operand in operands:
+            times += operand is reg
+        found += times, operand is reg
     return found
 
 
