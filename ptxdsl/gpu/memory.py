@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DriverError, LaunchError, caller
+from ..launch.rows import Rows
 
 __all__ = ["STAGING", "Memory"]
 
@@ -34,8 +35,6 @@ _PORTABLE, _GLOBAL = 1, 1
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Protocol
-
-    from ..launch.rows import Rows
 
     class Context(Protocol):
         """What the memory needs of its GPU."""

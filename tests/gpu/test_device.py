@@ -34,9 +34,9 @@ def test_what_is_assembled(
     seen = []
     real = assembler.assemble_module
 
-    def assemble_module(text: str, arch: str) -> Any:
+    def assemble_module(text: str, arch: str, **known: Any) -> Any:
         seen.append(arch)
-        return real(text, arch)
+        return real(text, arch, **known)
 
     monkeypatch.setattr(assembler, "assemble_module", assemble_module)
 

@@ -137,7 +137,7 @@ def test_what_this_gpu_cannot_launch(
 
 
 def test_without_ptxas_the_driver_compiles(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_tool", lambda _: [])
+    monkeypatch.setattr(tools, "_found", lambda _: iter(()))
     saxpy = make_saxpy()
     cu.layout = "IfQQ"
     x = ptxdsl.zeros(32, f32)
@@ -147,7 +147,7 @@ def test_without_ptxas_the_driver_compiles(cu: Standin, monkeypatch: pytest.Monk
 
 
 def test_what_the_drivers_compiler_refuses(cu: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "find_tool", lambda _: [])
+    monkeypatch.setattr(tools, "_found", lambda _: iter(()))
     cu.log = b"ptxas application ptx input, line 3; error : no"
     with pytest.raises(DriverError) as caught:
         make_saxpy()[1, 32](1, 1.0, ptxdsl.zeros(32, f32), ptxdsl.zeros(32, f32))
