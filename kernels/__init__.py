@@ -14,6 +14,7 @@ __all__ = [
     "elementwise",
     "quant",
     "reduce",
+    "scan",
 ]
 
 
