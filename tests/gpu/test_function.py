@@ -15,7 +15,7 @@ import ptxdsl
 from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_kernel, shared, u32, u64, use, when
 from ptxdsl.config import override
 from ptxdsl.errors import DriverError, LaunchError, PtxWarning
-from ptxdsl.gpu import assembler, tools
+from ptxdsl.gpu import assembler, ptxas, tools
 
 pytestmark = pytest.mark.skipif(not tools.find_tool("ptxas"), reason="no ptxas")
 
@@ -217,8 +217,8 @@ def test_the_stack_of_each_thread(cu: Standin) -> None:
 def test_an_unknown_stack_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     log = "ptxas warning : Stack size for entry function 'k' cannot be statically determined\n"
     text = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
-    monkeypatch.setattr(assembler, "_run", lambda *_: (b"\x7fELF", log))
-    monkeypatch.setattr(assembler, "_registry", {})
+    monkeypatch.setattr(ptxas, "run", lambda *_: (b"\x7fELF", log))
+    monkeypatch.setattr(ptxas, "_registry", {})
     with override(cache_dir="off"), pytest.warns(PtxWarning) as caught:
         assembler.assemble(text)
     assert str(caught[0].message) == (
