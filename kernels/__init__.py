@@ -12,6 +12,7 @@ from types import ModuleType
 __all__ = [
     "attention",
     "elementwise",
+    "norm",
     "quant",
     "reduce",
     "scan",

@@ -279,8 +279,8 @@ def empty_like(array: Any, shape: tuple[int, ...], dtype: ScalarType) -> Any:
 
 
 def output(
-    out: Any, like: Any, shape: tuple[int, ...], dtype: ScalarType, *, in_place: Sequence[str] = (), name: str = "out",
-    **inputs: Any,
+    out: Any, like: Any, shape: tuple[int, ...], dtype: ScalarType, /, *, in_place: Sequence[str] = (),
+    name: str = "out", **inputs: Any,
 ) -> Any:
     """``out`` if it fits and can be written, or a new array of the kind of ``like`` if it is None.
 
@@ -293,7 +293,7 @@ def output(
     return out
 
 
-def expect_output(out: Any, *, in_place: Sequence[str] = (), name: str = "out", **inputs: Any) -> None:
+def expect_output(out: Any, /, *, in_place: Sequence[str] = (), name: str = "out", **inputs: Any) -> None:
     """That ``out`` can be written, and shares no memory with the inputs, which are read after some of it is written.
 
     Those named in ``in_place`` are read where, and before, they are written: they may be the same array.

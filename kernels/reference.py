@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "attention", "causal", "erf", "gelu", "gelu_tanh", "relu", "rms_norm", "sigmoid", "silu", "softplus", "tanh",
+    "attention", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu", "rms_norm", "sigmoid",
+    "silu", "softmax", "softplus", "tanh",
 ]
 
 Array = npt.NDArray[Any]
@@ -85,3 +86,26 @@ def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + exp(beta x)) / beta, and x where beta x is above the threshold."""
     with np.errstate(invalid="ignore"):
         return np.where(beta * x > threshold, x, np.logaddexp(0, np.minimum(beta * x, threshold)) / beta)
+
+
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
+    """(x - mean) weight / sqrt(var + eps) + bias of each row of x."""
+    x = x.astype(np.float64)
+    result: Array = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
+    return result * weight.astype(np.float64) + bias.astype(np.float64)
+
+
+def softmax(x: Array, axis: int = -1) -> Array:
+    """exp(x) / sum(exp(x)) along an axis."""
+    x = x.astype(np.float64)
+    weights = np.exp(x - x.max(axis, keepdims=True))
+    result: Array = weights / weights.sum(axis, keepdims=True)
+    return result
+
+
+def batch_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
+    """(x - mean) weight / sqrt(var + eps) + bias of each channel of ``[N, C, ...]``."""
+    rows = np.moveaxis(x, 1, -1)
+    mean, var = (getattr(rows.reshape(-1, x.shape[1]).astype(np.float64), name)(0) for name in ("mean", "var"))
+    result: Array = np.moveaxis((rows - mean) / np.sqrt(var + eps) * weight + bias, -1, 1)
+    return result

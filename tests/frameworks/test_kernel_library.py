@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import elementwise  # noqa: E402
+from ptxdsl.kernels import elementwise, norm  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -108,3 +108,34 @@ def test_the_same_as_torch(name: str) -> None:
     of_torch = getattr(torch.nn.functional, name)
     torch.testing.assert_close(getattr(elementwise, name)(x.T), of_torch(x.T))
     torch.testing.assert_close(getattr(elementwise, name)(x.float()), of_torch(x.float()))
+
+
+MEAN, VAR = torch.arange(6.0), torch.full((6,), 0.5)
+NORMS = {
+    "rms_norm": lambda x, w, _b: norm.rms_norm(x, w), "layer_norm": norm.layer_norm,
+    "fused_add_rms_norm": lambda x, w, _b: norm.fused_add_rms_norm(x, x[:, ::2].repeat_interleave(2, 1) + w, w),
+    "softmax": lambda x, w, _b: norm.softmax(x * w, 0), "log_softmax": lambda x, w, _b: norm.log_softmax(x + w),
+    "training": lambda x, w, b: norm.batch_norm(x, weight=w, bias=b, training=True),
+    "inference": lambda x, w, b: norm.batch_norm(x, MEAN, VAR, w, b),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norm_gradients(name: str) -> None:
+    x, weight, bias = double(3, 6), double(6), double(6)
+    assert torch.autograd.gradcheck(NORMS[name], (x, weight, bias))
+    weight.requires_grad = False
+    assert torch.autograd.gradcheck(NORMS[name], (x, weight, bias.detach()))
+
+
+def test_norms_are_those_of_torch() -> None:
+    x, w, b = torch.randn(4, 6, 5), torch.randn(6), torch.randn(6)
+    states = [[torch.zeros(6), torch.ones(6)] for _ in range(2)]
+    for training in (True, False):
+        of_torch = torch.nn.functional.batch_norm(x, *states[1], w, b, training)
+        torch.testing.assert_close(norm.batch_norm(x, *states[0], w, b, training), of_torch)
+    torch.testing.assert_close(states[0], states[1])
+    x = torch.randn(3, 6)
+    torch.testing.assert_close(norm.rms_norm(x, w, 1e-3), torch.nn.functional.rms_norm(x, (6,), w, 1e-3))
+    torch.testing.assert_close(norm.layer_norm(x, w, b), torch.nn.functional.layer_norm(x, (6,), w, b))
+    torch.testing.assert_close(norm.softmax(x.bfloat16(), 0), torch.softmax(x.bfloat16(), 0))
