@@ -53,9 +53,9 @@ def test_long_rows(rng: np.random.Generator, length: int, dtype: str) -> None:
 
 def test_a_mean_far_from_zero(rng: np.random.Generator) -> None:
     x = random(rng, np.float32, 3, 700) + np.float32(4096)
-    one, zero = np.ones(700), np.zeros(700)
-    close(norm.layer_norm(x), reference.layer_norm(x, one, zero), 1e-4)
-    close(norm.batch_norm(x.T, training=True), reference.batch_norm(x.T, np.ones(3), np.zeros(3)), 1e-4)
+    one, zero = np.ones(700), np.zeros(700)  # float32 has the mean to 2^-12
+    close(norm.layer_norm(x), reference.layer_norm(x, one, zero), 1e-3)
+    close(norm.batch_norm(x.T, training=True), reference.batch_norm(x.T, np.ones(3), np.zeros(3)), 1e-3)
 
 
 def test_mixed_types_and_no_weights(rng: np.random.Generator) -> None:
