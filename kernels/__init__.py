@@ -16,6 +16,7 @@ __all__ = [
     "quant",
     "reduce",
     "scan",
+    "sort",
 ]
 
 
