@@ -20,7 +20,7 @@ def sigmoid(x: Any) -> Any:
 
 @function_of(f32)
 def sigmoid_approx(x: Any) -> Any:
-    """``1 / (1 + exp(-x))`` by ``ex2.approx`` and ``rcp.approx``: relative error at most 2^-21 + |x| * 2^-23."""
+    """``1 / (1 + exp(-x))`` by ``ex2.approx`` and ``rcp.approx``: relative error at most ``2^-21 + |x| * 2^-23``."""
     return ptx.rcp.approx.f32(exp_approx(-x) + 1.0)
 
 
@@ -38,7 +38,7 @@ def silu_approx(x: Any) -> Any:
 
 @function_of(f32, f64)
 def gelu(x: Any) -> Any:
-    """``x/2 * (1 + erf(x / sqrt(2)))``: absolute error at most 1 ulp of max(1, |x|)."""
+    """``x/2 * (1 + erf(x / sqrt(2)))``: absolute error at most 1 ulp of ``max(1, |x|)``."""
     return x * 0.5 * (erf(x * math.sqrt(0.5)) + 1.0)
 
 

@@ -103,7 +103,7 @@ def exp(x: Any) -> Any:
 
 @function_of(f32)
 def exp_approx(x: Any) -> Any:
-    """e to the power of ``x`` by ``ex2.approx``: relative error at most 2^-22 + |x| * 2^-23."""
+    """e to the power of ``x`` by ``ex2.approx``: relative error at most ``2^-22 + |x| * 2^-23``."""
     return ptx.ex2.approx.f32(x * _LOG2E)
 
 

@@ -114,6 +114,6 @@ def pow(x: Any, y: Any) -> Any:  # noqa: A001
 def pow_approx(x: Any, y: Any) -> Any:
     """``x`` to the power of ``y`` for a positive ``x``, by ``lg2.approx`` and ``ex2.approx``.
 
-    The relative error grows with the size of the result's exponent: about 2^-22 * (1 + |y * log2(x)|).
+    The relative error grows with the size of the result's exponent: about ``2^-22 * (1 + |y * log2(x)|)``.
     """
     return ptx.ex2.approx.f32(y * ptx.lg2.approx.f32(x))

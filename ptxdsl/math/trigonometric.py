@@ -204,11 +204,11 @@ def cospi(x: Any) -> Any:
 
 @function_of(f32)
 def sin_approx(x: Any) -> Any:
-    """The sine: one ``sin.approx``, absolute error at most 2^-20.5 for |x| <= 2 pi, and worse beyond."""
+    """The sine: one ``sin.approx``, absolute error at most 2^-20.5 for ``|x| <= 2 pi``, and worse beyond."""
     return ptx.sin.approx.f32(x)
 
 
 @function_of(f32)
 def cos_approx(x: Any) -> Any:
-    """The cosine: one ``cos.approx``, absolute error at most 2^-20.5 for |x| <= 2 pi, and worse beyond."""
+    """The cosine: one ``cos.approx``, absolute error at most 2^-20.5 for ``|x| <= 2 pi``, and worse beyond."""
     return ptx.cos.approx.f32(x)

@@ -77,7 +77,7 @@ def load_b(
 
 
 def multiply(sums: Accumulator, a: Any, b: Any) -> None:
-    """Add ``a @ b`` to ``sums``: `Fragment`s, or `Tile`s, of which each step along k is loaded before it is used.
+    """Add ``a @ b`` to ``sums``: each a `Fragment` or a `Tile`, of which each step along k is loaded before it is used.
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, f32, mma, ptx, ptx_kernel, shared, tf32

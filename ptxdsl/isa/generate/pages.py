@@ -167,7 +167,7 @@ def _page(chapter: str, text: str) -> str:
 
 
 def _entry(row: Row) -> list[str]:
-    lines = [f"### `{f'{row.syntax} {operands_of(row)}'.rstrip()}`", "", row.doc, ""]
+    lines = [f"## `{f'{row.syntax} {operands_of(row)}'.rstrip()}`", "", row.doc, ""]
     lines += [f"- `.{slot.name}`: {_listed(slot)}" for slot in row.slots if slot.name]
     lines += [f"- only where `{condition}`" for condition in row.where]
     if effects := effects_of(row):
