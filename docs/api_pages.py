@@ -33,7 +33,10 @@ MODULES = (
     "warp", "block", "grid", "cluster", "math", "tiles", "mma", "wgmma", "tcgen05", "tma", "mbarrier", "bench", "torch",
     "jax",
 )
-CLASSES = ("Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support", "Pipeline")
+CLASSES = (
+    "Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support",
+    "Pipeline",
+)
 
 
 def pages() -> dict[str, str]:

@@ -27,7 +27,9 @@ version = release = ptxdsl.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "ptxdsl/isa/README.md"]
+include_patterns = [
+    "docs/**", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "ptxdsl/isa/README.md",
+]
 exclude_patterns = ["docs/**.py", "**/__pycache__"]
 
 html_theme = "furo"

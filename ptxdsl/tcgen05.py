@@ -2,8 +2,8 @@
 
 Plain Python functions on the public language, traced in place. Tensor memory has 128 lanes of 512 columns of 32 bits:
 `allocate` takes some columns for the block, and `Memory.sums` says which of them hold the sums of a product. **One
-thread** issues ``tcgen05.multiply(sums, a, b)``, which adds ``a @ b`` with a (m, k) and b (k, n), each a `Tile`, m 64 or
-128, or a in tensor memory; descriptors follow from the tiles, and the instruction from the types: f16 and bf16, tf32
+thread** issues ``tcgen05.multiply(sums, a, b)``, which adds ``a @ b`` with a (m, k) and b (k, n), each a `Tile`, m 64
+or 128, or a in tensor memory; descriptors follow from the tiles, and the instruction from the types: f16 and bf16, tf32
 (sums of f32, of f16 also f16); e4m3, e5m2, e3m2, e2m3 and e2m1, any two, a byte each (f32, f16); s8 and u8 (s32).
 
 A product runs on behind the call; the usual order is::

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,5 +38,5 @@ def test_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_pages_are_numbered_and_linked() -> None:
     assert [int(page.stem[:2]) for page in PAGES] == list(range(1, len(PAGES) + 1)) and len(PAGES) >= 10
-    for page, following in zip(PAGES, PAGES[1:]):
+    for page, following in pairwise(PAGES):
         assert f"]({following.name})" in page.read_text("utf-8")

@@ -447,7 +447,7 @@ def test_the_stub_speaks_python() -> None:
 def test_pages_have_every_opcode() -> None:
     text = "".join(pages.pages().values())
     for opcode in isa.opcodes():
-        assert re.search(rf"^### `{opcode}\b", text, re.MULTILINE), opcode
+        assert re.search(rf"^## `{opcode}\b", text, re.MULTILINE), opcode
 
 
 @pytest.mark.parametrize(
