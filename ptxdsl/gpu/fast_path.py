@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import config
+from ..errors import caller
 from ..language.introspection.observed import MISSING, Observed
 from ..launch import LaunchConfig, Launched
 from ..launch.captures import current_stream
 from ..launch.torch_tensors import count_versions, is_torch
 from .argument_plans import ArgumentPlan, exchange_functions, planned
 from .function import LoadedFunction
-from .launch_code import Argument, Place, Plan, address
+from .launch_code import NO_STREAM, Argument, Place, Plan, address
 from .library_streams import stream_of
 
 __all__ = ["plan_of"]
@@ -56,7 +57,7 @@ def plan_of(function: LoadedFunction, geometry: LaunchConfig, launched: Launched
     _set_places(plan, launched.observed)
     plan.parameters = _words(plan, function.offsets[:-1])
     plan.parameter_count, plan.nbytes = len(function.offsets) - 1, function.offsets[-1]
-    _set_driver(plan, function, geometry, stream)
+    _set_driver(plan, function, geometry, stream, launched)
     _set_stream(plan, stream, owner, function.prepare(geometry).structs)
     plan.count_versions = _object(plan, count_versions())
     return plan
@@ -146,7 +147,9 @@ def _set_places(plan: Plan, observed: Observed | None) -> None:
 # What the driver is asked
 
 
-def _set_driver(plan: Plan, function: LoadedFunction, geometry: LaunchConfig, stream: int | None) -> None:
+def _set_driver(
+    plan: Plan, function: LoadedFunction, geometry: LaunchConfig, stream: int | None, launched: Launched
+) -> None:
     gpu = function.gpu
     prepared = function.prepare(geometry)
     struct = function.struct(prepared, stream or 0)
@@ -157,8 +160,7 @@ def _set_driver(plan: Plan, function: LoadedFunction, geometry: LaunchConfig, st
         gpu.address_of(name, _VERSION) for name in (_LAUNCH, _GET, _PUSH, _POP, _CAPTURES)
     )
     plan.module_kept = ctypes.addressof(function.loaded.kept)
-    names = [parameter.name for parameter in function.kernel.parameters]
-    plan.number = gpu.in_flight.planned(function.kernel.entry, geometry, names)
+    plan.number = gpu.in_flight.planned(function.kernel.entry, geometry, launched.arguments, caller())
     plan.ring = _object_at(plan, gpu.in_flight.ring)
     plan.failed = _object(plan, lambda code: _raise(function, code))
 
@@ -180,6 +182,6 @@ def _set_stream(plan: Plan, stream: int | None, owner: object, structs: dict[int
     elif current is not None:
         plan.current_stream = _object(plan, current)
     if stream is None:
-        plan.known_streams = _object(plan, structs)
+        plan.known_streams, plan.stream = _object(plan, structs), NO_STREAM
     else:
         plan.stream = stream

@@ -25,11 +25,22 @@ class _Launch(NamedTuple):
     arguments: tuple[tuple[str, str, tuple[int, ...] | None], ...]
     stream: int
     loc: Loc | None
+    planned: bool = False
+    """Whether machine code made it: then ``arguments`` and ``loc`` are those of the launch that its plan was made of,
+    with arguments of the same types."""
 
     def __str__(self) -> str:
         given = ", ".join(n if shape is None else f"{n}: {dtype}{list(shape)}" for n, dtype, shape in self.arguments)
         place = f" at {self.loc.file}:{self.loc.line}" if self.loc else ""
-        return f"kernel `{self.entry}`[{self.geometry.grid}, {self.geometry.block}]({given}){place}"
+        head = f"kernel `{self.entry}`[{self.geometry.grid}, {self.geometry.block}]"
+        if not self.planned:
+            return f"{head}({given}){place}"
+        return f"{head}({', '.join(name for name, *_ in self.arguments)}), like the one{place} of ({given}),"
+
+
+def _shown(arguments: Sequence[Argument]) -> tuple[tuple[str, str, tuple[int, ...] | None], ...]:
+    """What a message says of arguments: their names, and the types and shapes of arrays."""
+    return tuple((a.name, a.dtype, a.shape) if type(a) is Buffer else (a.name, "", None) for a in arguments)
 
 
 class Ring(ctypes.Structure):
@@ -54,15 +65,14 @@ class InFlight:
         self, entry: str, geometry: LaunchConfig, arguments: Sequence[Argument], stream: int, loc: Loc | None
     ) -> None:
         """A launch was handed to the driver."""
-        shown = tuple((a.name, a.dtype, a.shape) if type(a) is Buffer else (a.name, "", None) for a in arguments)
-        self._launches.append((self.ring.count, _Launch(entry, geometry, shown, stream, loc)))
+        self._launches.append((self.ring.count, _Launch(entry, geometry, _shown(arguments), stream, loc)))
 
-    def planned(self, entry: str, geometry: LaunchConfig, names: Sequence[str]) -> int:
-        """The number by which machine code notes launches of a kernel; their arguments are not known."""
+    def planned(self, entry: str, geometry: LaunchConfig, arguments: Sequence[Argument], loc: Loc | None) -> int:
+        """The number by which machine code notes launches like this one."""
         number = next(_numbers)
         if len(self._plans) >= _KEPT:
             self._plans.pop(next(iter(self._plans)), None)
-        self._plans[number] = _Launch(entry, geometry, tuple((name, "", None) for name in names), 0, None)
+        self._plans[number] = _Launch(entry, geometry, _shown(arguments), 0, loc, planned=True)
         return number
 
     def clear(self, stream: int | None = None) -> None:
@@ -89,7 +99,8 @@ class InFlight:
         if not launches:
             return "a launch that ptxdsl did not make faulted", None
         if len(launches) == 1:
-            return f"{launches[0]._replace(loc=None)} faulted", launches[0].loc
+            (launch,) = launches
+            return f"{launch if launch.planned else launch._replace(loc=None)} faulted", launch.loc
         known = list(dict.fromkeys(map(str, reversed(launches))))
         told = "".join(f"\n  {each}" for each in known[:_TOLD])
         more = f"\n  and {len(known) - _TOLD} others" if len(known) > _TOLD else ""

@@ -84,8 +84,16 @@ def test_a_fault_is_laid_to_launches_of_machine_code_too(cu: Standin) -> None:
     driver().synchronize()
     launch(x, 2)
     cu.fail["cuCtxSynchronize"] = Result.CUDA_ERROR_ILLEGAL_ADDRESS
-    with pytest.raises(DriverError, match=r"kernel `fill`\[\(1, 1, 1\), \(32, 1, 1\)\]\(x, n\) faulted"):
+    with pytest.raises(DriverError) as caught:
         x.numpy()
+    place = caught.value.loc
+    assert place is not None
+    assert (Path(place.file).name, place.source) == ("short_ways.py", "launch(*args, **named)")
+    assert caught.value.message == (
+        f"kernel `fill`[(1, 1, 1), (32, 1, 1)](x, n), like the one at {place.file}:{place.line} of "
+        "(x: uint32[32], n), faulted: CUDA_ERROR_ILLEGAL_ADDRESS (700): a thread read or wrote where nothing is; the "
+        "context is lost and the process must be restarted; cuCtxSynchronize has told it"
+    )
     cu.sticky = Result.CUDA_ERROR_ILLEGAL_ADDRESS
 
 

@@ -10,10 +10,10 @@ Machine code calls documented functions of the C API only, and of the driver.
 
 from __future__ import annotations
 
-from .layout import ASKED_OF_MAPS, MOST_AXES, Argument, Frame, Place, Plan, Plans, Tensor
+from .layout import ASKED_OF_MAPS, MOST_AXES, NO_STREAM, Argument, Frame, Place, Plan, Plans, Tensor
 from .library import address, has_slots, method, supported
 
 __all__ = [
-    "ASKED_OF_MAPS", "MOST_AXES", "Argument", "Frame", "Place", "Plan", "Plans", "Tensor", "address", "has_slots",
-    "method", "supported",
+    "ASKED_OF_MAPS", "MOST_AXES", "NO_STREAM", "Argument", "Frame", "Place", "Plan", "Plans", "Tensor", "address",
+    "has_slots", "method", "supported",
 ]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 __all__ = [
-    "ASKED_OF_MAPS", "CONFIG_BYTES", "MOST_AXES", "MOST_TENSORS", "Argument", "Frame", "Place", "Plan", "Plans",
-    "Slots", "Tensor",
+    "ASKED_OF_MAPS", "CONFIG_BYTES", "MOST_AXES", "MOST_TENSORS", "NO_STREAM", "Argument", "Frame", "Place", "Plan",
+    "Plans", "Slots", "Tensor",
 ]
 
 WORD = ctypes.c_uint64
@@ -21,6 +21,8 @@ MOST_TENSORS = 32
 """How many tensors of one launch can have their versions counted."""
 ASKED_OF_MAPS = ("box", "bits", "swizzle")
 """The attributes of a tensor map that copies of tiles have needs of."""
+NO_STREAM = 2**64 - 1
+"""No handle of a stream."""
 CONFIG_BYTES = 56
 """The size of the driver's CUlaunchConfig."""
 
@@ -83,7 +85,8 @@ class Plan(ctypes.Structure):
     ``unchanged``: a function of Python that compares what ``places`` cannot; 0 for none.
     ``parameters``: the offset of each .param, of ``nbytes`` in all.
     ``stream``: the one to launch on, unless ``work_stream`` (of DLPack) or ``current_stream`` (of Python) says it;
-    then it must be one of ``known_streams``, a dict: the first launch on a stream takes the long way.
+    then it must be one of ``known_streams``, a dict: the first launch on a stream takes the long way. ``stream`` is
+    then the last one that was.
     ``module_kept``: a byte, 0 as long as the module may be unloaded, which a graph that is captured would not survive.
     ``failed``: a function of Python that raises the driver's error; ``taken``: how many launches it has made.
     ``ring``: where they are noted (`gpu.in_flight.Ring`), by ``number``.

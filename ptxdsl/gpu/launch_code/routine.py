@@ -91,13 +91,14 @@ def _add_stream_of(module: Any) -> None:
         found = code.call_object(ask)
         code.require_given(found)
         code.store(code.number(found), memory)
-    known = code.get(plan, Plan.known_streams)
-    with code.ir.if_then(code.is_not(known, WORD(0))):
-        number = code.call("PyLong_FromUnsignedLongLong", code.load(memory))
+    known, stream = code.get(plan, Plan.known_streams), code.load(memory)
+    with code.ir.if_then(code.is_not(stream, code.get(plan, Plan.stream)), likely=False):
+        number = code.call("PyLong_FromUnsignedLongLong", stream)
         code.require_given(number)
         found = code.call("PyDict_GetItemWithError", known, number)
         code.release(number)
         code.require_given(found)
+        code.set(plan, Plan.stream, stream)
     code.done()
 
 
