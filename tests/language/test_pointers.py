@@ -56,18 +56,52 @@ def test_constant_indices_fold_into_the_offset() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (u32, "mad.wide.u32 %rd1, %r0, 8, %rd0"), (s32, "mad.wide.s32 %rd1, %r0, 8, %rd0"),
-        (u64, "mad.lo.u64 %rd2, %rd1, 8, %rd0"), (s64, "mad.lo.s64 %rd2, %rd1, 8, %rd0"),
+        (u32, "mul.wide.u32 %rd1, %r0, 8"), (s32, "mul.wide.s32 %rd1, %r0, 8"), (u64, "shl.b64 %rd2, %rd1, 3"),
+        (s64, "shl.b64 %rd2, %rd1, 3"),
     ],
     ids=str,
 )
-def test_a_run_time_index_is_one_instruction(kind: ScalarType, expected: str) -> None:
+def test_a_run_time_index_is_a_product_and_a_sum(kind: ScalarType, expected: str) -> None:
     def kernel(x: Ptr[f64], i: kind) -> None:  # type: ignore[valid-type]
         x[i] = 1.0
 
     kernel.__annotations__["i"] = kind
-    address = expected.split()[1].rstrip(",")
-    assert lines(kernel) == [expected, f"st.global.f64 [{address}], 0d3FF0000000000000"]
+    product = expected.split()[1].rstrip(",")
+    address = f"%rd{int(product[3:]) + 1}"
+    assert lines(kernel) == [
+        expected, f"add.u64 {address}, %rd0, {product}", f"st.global.f64 [{address}], 0d3FF0000000000000"
+    ]
+
+
+def test_an_index_in_64_bits_by_other_sizes() -> None:
+    def kernel(a: Array[f32, None, 3], b: Array[f32, None, 3], i: u64) -> None:
+        a[i, 0] = b[i, 1]
+
+    assert [line for line in lines(kernel) if "%rd2" in line] == [
+        "mul.lo.u64 %rd3, %rd2, 12", "mul.lo.u64 %rd5, %rd2, 12",
+    ]
+
+
+def test_one_product_serves_all_pointers_that_an_index_moves_alike() -> None:
+    def kernel(x: Ptr[f32], y: Ptr[f32], z: Ptr[f64], i: u32) -> None:
+        y[i] = x[i]
+        z[i] = 1.0
+        (y - i)[0] = 2.0
+
+    assert [line for line in lines(kernel) if line.startswith("mul")] == [
+        "mul.wide.u32 %rd3, %r0, 4", "mul.wide.u32 %rd6, %r0, 8", "mul.wide.u32 %rd8, %r0, 4",
+    ]
+
+
+def test_shared_memory_takes_one_instruction() -> None:
+    def kernel(i: u32, j: s32) -> None:
+        tile = shared(f32, 8, 3)
+        tile[i, 1] = 1.0
+        (tile.at(0, 0) - j)[0] = 2.0
+
+    assert [line for line in lines(kernel) if line.startswith("mad")] == [
+        "mad.lo.u32 %r3, %r0, 12, %r2", "mad.lo.s32 %r4, %r1, -4, %r2",
+    ]
 
 
 def test_backwards() -> None:
@@ -75,8 +109,8 @@ def test_backwards() -> None:
         (x - i)[0], (x - j)[0], (x - k)[0]
 
     assert [line for line in lines(kernel) if not line.startswith("ld")] == [
-        "mul.wide.u32 %rd3, %r0, 4", "sub.u64 %rd2, %rd0, %rd3", "mad.wide.s32 %rd4, %r1, -4, %rd0",
-        "mad.lo.u64 %rd5, %rd1, 18446744073709551612, %rd0",
+        "mul.wide.u32 %rd2, %r0, 4", "sub.u64 %rd3, %rd0, %rd2",
+        "mul.wide.s32 %rd4, %r1, 4", "sub.u64 %rd5, %rd0, %rd4", "shl.b64 %rd6, %rd1, 2", "sub.u64 %rd7, %rd0, %rd6",
     ]
 
 
@@ -86,8 +120,8 @@ def test_bytes_need_no_product() -> None:
         x[j] = 2
 
     assert lines(kernel) == [
-        "add.u64 %rd2, %rd0, %rd1", "st.global.u8 [%rd2], 1", "mad.wide.u32 %rd3, %r0, 1, %rd0",
-        "st.global.u8 [%rd3], 2"
+        "add.u64 %rd2, %rd0, %rd1", "st.global.u8 [%rd2], 1", "mul.wide.u32 %rd3, %r0, 1",
+        "add.u64 %rd4, %rd0, %rd3", "st.global.u8 [%rd4], 2"
     ]
 
 
@@ -102,10 +136,9 @@ def test_the_same_index_is_computed_once_while_it_holds() -> None:
         counter += 1
         x[counter] = 4.0
 
-    assert [line.split()[0] + line[line.index(","):] for line in lines(kernel) if line.startswith("mad")] == [
-        "mad.wide.u32, %r0, 4, %rd0", "mad.wide.u32, %r1, 4, %rd0", "mad.wide.u32, %r2, 4, %rd0",
-        "mad.wide.u32, %r3, 4, %rd0",
-        "mad.wide.u32, %counter, 4, %rd0", "mad.wide.u32, %counter, 4, %rd0",
+    assert [line.split()[0] + line[line.index(","):] for line in lines(kernel) if line.startswith("mul")] == [
+        "mul.wide.u32, %r0, 4", "mul.wide.u32, %r1, 4", "mul.wide.u32, %r2, 4", "mul.wide.u32, %r3, 4",
+        "mul.wide.u32, %counter, 4", "mul.wide.u32, %counter, 4",
     ]
 
 
@@ -117,7 +150,7 @@ def test_an_address_is_not_used_past_a_label_that_jumps_over_it() -> None:
         x[n] = 2.0
 
     found = lines(kernel)
-    assert sum(line.startswith("mad.wide") for line in found) == 2
+    assert sum(line.startswith("mul.wide") for line in found) == sum(line.startswith("add") for line in found) == 2
 
 
 @pytest.mark.parametrize(
@@ -157,9 +190,9 @@ def test_vectors() -> None:
         x.load(8, width=2, out=out)
 
     assert lines(kernel) == [
-        "mad.wide.u32 %rd1, %r0, 4, %rd0", "ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd1]",
+        "mul.wide.u32 %rd1, %r0, 4", "add.u64 %rd2, %rd0, %rd1", "ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd2]",
         "ld.global.v2.f32 {%f4, %f5}, [%rd0]", "st.global.v4.f32 [%rd0+16], {%f0, %f1, %f2, %f3}",
-        "st.global.v4.f32 [%rd1], {%f4, 0f40000000, %f5, %f3}", "ld.global.v2.f32 {%out0, %out1}, [%rd0+32]",
+        "st.global.v4.f32 [%rd2], {%f4, 0f40000000, %f5, %f3}", "ld.global.v2.f32 {%out0, %out1}, [%rd0+32]",
     ]
 
 
@@ -170,8 +203,8 @@ def test_guarded_access() -> None:
         x.store(i, v, pred=~(i < 5))
 
     assert lines(kernel)[1:] == [
-        "setp.lt.u32 %p0, %r0, 5", "mad.wide.u32 %rd1, %r0, 4, %rd0", "@%p0 ld.global.f32 %v, [%rd1]",
-        "setp.lt.u32 %p1, %r0, 5", "@!%p1 st.global.f32 [%rd1], %v",
+        "setp.lt.u32 %p0, %r0, 5", "mul.wide.u32 %rd1, %r0, 4", "add.u64 %rd2, %rd0, %rd1",
+        "@%p0 ld.global.f32 %v, [%rd2]", "setp.lt.u32 %p1, %r0, 5", "@!%p1 st.global.f32 [%rd2], %v",
     ]
 
 
@@ -191,9 +224,9 @@ def test_a_pointer_in_a_register_moves_on() -> None:
     assert [line for line in found if "%p" in line and "%p0" not in line] == [
         "add.u64 %p, %rd0, 8", "st.global.f32 [%p+4], 0f00000000", "add.u64 %p, %p, 16",
         "add.u64 %p, %p, 18446744073709551612",
-        "mad.wide.u32 %p, %r0, 4, %p", "add.u64 %rd1, %p, 4", "mov.u64 %p, %rd0",
+        "add.u64 %p, %p, %rd1", "add.u64 %rd2, %p, 4", "mov.u64 %p, %rd0",
     ]
-    assert found[-1] == "st.global.f32 [%rd1], 0f3F800000"
+    assert found[-1] == "st.global.f32 [%rd2], 0f3F800000"
 
 
 def test_addresses_as_numbers_and_comparison() -> None:
@@ -292,9 +325,9 @@ def test_array_with_run_time_shape() -> None:
         assert a.ndim == 2 and a.shape[0].type is u32 and a.strides[1] == 1
 
     assert lines(kernel) == [
-        "mul.wide.u32 %rd1, %r3, %r2", "mad.lo.u64 %rd2, %rd1, 4, %rd0", "ld.global.f32 %f0, [%rd2]",
-        "mad.wide.u32 %rd3, %r4, 4, %rd0", "ld.global.f32 %f1, [%rd3]", "add.f32 %f2, %f0, %f1",
-        "mad.wide.u32 %rd4, %r4, 4, %rd2", "st.global.f32 [%rd4], %f2",
+        "mul.wide.u32 %rd1, %r3, %r2", "shl.b64 %rd2, %rd1, 2", "add.u64 %rd3, %rd0, %rd2", "ld.global.f32 %f0, [%rd3]",
+        "mul.wide.u32 %rd4, %r4, 4", "add.u64 %rd5, %rd0, %rd4", "ld.global.f32 %f1, [%rd5]", "add.f32 %f2, %f0, %f1",
+        "add.u64 %rd6, %rd3, %rd4", "st.global.f32 [%rd6], %f2",
     ]
 
 
@@ -308,10 +341,10 @@ def test_static_extents_fold() -> None:
 
     # The last dimension's extent gives the only stride.
     assert [line for line in lines(kernel) if not line.startswith("ld.param")] == [
-        "mad.wide.u32 %rd1, %r1, 256, %rd0", "st.global.f32 [%rd1+12], 0f3F800000", "mad.wide.u32 %rd2, %r1, 4, %rd0",
-        "st.global.f32 [%rd2+512], 0f40000000", "st.global.f32 [%rd0+764], 0f40400000",
-        "mad.wide.u32 %rd3, %r1, 4, %rd1",
-        "ld.global.f32 %f0, [%rd3]", "st.global.f32 [%rd1+20], %f0",
+        "mul.wide.u32 %rd1, %r1, 256", "add.u64 %rd2, %rd0, %rd1", "st.global.f32 [%rd2+12], 0f3F800000",
+        "mul.wide.u32 %rd3, %r1, 4", "add.u64 %rd4, %rd0, %rd3", "st.global.f32 [%rd4+512], 0f40000000",
+        "st.global.f32 [%rd0+764], 0f40400000", "add.u64 %rd5, %rd2, %rd3", "ld.global.f32 %f0, [%rd5]",
+        "st.global.f32 [%rd2+20], %f0",
     ]
 
 

@@ -74,7 +74,7 @@ def test_golden() -> None:
 {{
     .reg .b32 %r<6>;
     .reg .f32 %f<5>;
-    .reg .b64 %rd<4>;
+    .reg .b64 %rd<5>;
     .reg .pred %p<1>;
 
     .loc 1 {first} 0
@@ -92,13 +92,14 @@ def test_golden() -> None:
     setp.lt.u32 %p0, %r5, %r0;
     @!%p0 bra $endif_{first + 2};
     .loc 1 {first + 3} 0
-    mad.wide.u32 %rd2, %r5, 4, %rd0;
-    ld.global.f32 %f1, [%rd2];
+    mul.wide.u32 %rd2, %r5, 4;
+    add.u64 %rd3, %rd0, %rd2;
+    ld.global.f32 %f1, [%rd3];
     mul.f32 %f2, %f0, %f1;
-    mad.wide.u32 %rd3, %r5, 4, %rd1;
-    ld.global.f32 %f3, [%rd3];
+    add.u64 %rd4, %rd1, %rd2;
+    ld.global.f32 %f3, [%rd4];
     add.f32 %f4, %f2, %f3;
-    st.global.f32 [%rd3], %f4;
+    st.global.f32 [%rd4], %f4;
 $endif_{first + 2}:
     ret;
 }}
@@ -328,8 +329,9 @@ def test_one_call_is_one_instruction() -> None:
         "shfl.sync.bfly.b32 %f4, %f0, 16, 31, 4294967295",
         "bar.sync 0", "ld.global.nc.v4.f32 {%f5, %f6, %f7, %f8}, [%rd0+16]",
         "st.global.v2.f32 [%rd0], {%f0, 0f40000000}",
-        "mad.wide.u32 %rd1, %r0, 4, %rd0", "atom.global.add.f32 %f9, [%rd1], %f0", "and.b32 %r1, %r0, 7",
-        "setp.lt.f32 %p0, %f0, %f1", "ld.shared::cta.f32 %f10, [shared]", "mov.b64 %rd2, {%r0, %f0}",
+        "mul.wide.u32 %rd1, %r0, 4", "add.u64 %rd2, %rd0, %rd1", "atom.global.add.f32 %f9, [%rd2], %f0",
+        "and.b32 %r1, %r0, 7",
+        "setp.lt.f32 %p0, %f0, %f1", "ld.shared::cta.f32 %f10, [shared]", "mov.b64 %rd3, {%r0, %f0}",
     ]
 
 

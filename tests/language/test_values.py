@@ -208,10 +208,37 @@ def test_select_minimum_maximum(kind: ScalarType) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", [u16, u32, u64], ids=str)
+def test_division_by_a_power_of_two_is_a_shift_or_an_and(kind: ScalarType) -> None:
+    r, bits = R(kind), kind.bits
+    for shift in (0, 1, bits - 1):
+        n = 1 << shift
+        assert of(kind, lambda a, b: (a // n, a % n)) == [
+            f"shr.{kind} {r}0, %reg, {shift}", f"and.b{bits} {r}1, %reg, {n - 1}"
+        ]
+    assert of(kind, lambda a, b: (a // np.uint16(8), a % 12, a // b, 8 // b, a // 3)) == [
+        f"shr.{kind} {r}0, %reg, 3", f"rem.{kind} {r}1, %reg, 12", f"div.{kind} {r}2, %reg, %reg_1",
+        f"div.{kind} {r}3, 8, %reg_1", f"div.{kind} {r}4, %reg, 3",
+    ]
+
+
+def test_division_by_a_power_of_two_in_place() -> None:
+    def kernel(n: u32, x: Ptr[u32]) -> None:
+        v, w = reg(u32, n), reg(u32, n)
+        v //= 16
+        w %= 16
+        x[0] = v
+        x[1] = w
+
+    assert [line for line in lines(kernel) if line.startswith(("shr", "and"))] == [
+        "shr.u32 %v, %v, 4", "and.b32 %w, %w, 15"
+    ]
+
+
 def test_select_in_detail() -> None:
     assert of(f32, lambda a, b: select(~(a < b), a, 0.0))[1:] == ["selp.f32 %f0, 0f00000000, %reg, %p0"]
     assert minimum(3, 4) == 3 and maximum(2.5, 1) == 2.5 and cdiv(1000, 256) == 4 and cdiv(1024, 256) == 4
-    assert of(u32, lambda a, b: cdiv(a, 4)) == ["add.u32 %r0, %reg, 3", "div.u32 %r1, %r0, 4"]
+    assert of(u32, lambda a, b: cdiv(a, 4)) == ["add.u32 %r0, %reg, 3", "shr.u32 %r1, %r0, 2"]
     assert wrong(u32, lambda a, b: select(a < b, 1, 0)) == (
         "`select` of two Python numbers has no type / give one of them a type: `reg(s32, 1)`"
     )

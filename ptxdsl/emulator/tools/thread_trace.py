@@ -79,7 +79,7 @@ def trace_thread(
     >>> with use("emulator"):
     ...     steps = trace_thread(double[1, 4], x, thread=3)
     >>> steps[-2].text, steps[-2].registers
-    ('st.global.f32 [%rd1], %f1', {...: 6.0})
+    ('st.global.f32 [%rd2], %f1', {...: 6.0})
     """
     tracer = _Tracer(block, thread)
     with tracer:

@@ -100,7 +100,11 @@ def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
 
 
 def advance(trace: Trace, base: Value, index: Value, factor: int, out: ir.Register | None = None) -> Value:
-    """``base + index * factor``, in bytes, into ``out`` or computed once for values that cannot change."""
+    """``base + index * factor``, in bytes, into ``out`` or computed once for values that cannot change.
+
+    In 64 bits as a product and a sum, since ptxas hoists and combines the parts of such an address, but not those of a
+    ``mad`` (``tests/bench/sass.py``).
+    """
     key = (base.register.name, index.register.name, factor)
     fixed = out is None and base.__class__ is not Reg and index.__class__ is not Reg
     if fixed:
@@ -108,34 +112,51 @@ def advance(trace: Trace, base: Value, index: Value, factor: int, out: ir.Regist
         if known is not None and known.region.owner is trace:
             index.use(trace)
             return known
-    sources = (index.use(trace), base.use(trace))
-    target = trace.fresh(base.type) if out is None else out
-    _multiply_add(trace, target, sources, index, factor, base.type)
-    result = Result(target, base.type, trace.region)
+    kind, type = base.type, index.type
+    if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
+        raise _unfit(index, kind)
+    offset, start = index.use(trace), base.use(trace)
+    if kind is u64 or abs(factor) == 1:
+        moved = _wide(trace, index, offset, factor) if type.bits < kind.bits else _shifted(trace, type, offset, factor)
+        target = trace.fresh(kind) if out is None else out
+        trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, start, moved), None, None, _DEPTH)
+    else:
+        target = trace.fresh(kind) if out is None else out
+        size = literal(factor if type.is_signed else factor % (1 << type.bits), type)
+        trace.emit(form_of("mad.lo", type), (target, offset, size, start), None, None, _DEPTH)
+    result = Result(target, kind, trace.region)
     if fixed:
         trace.addresses[key] = result
     return result
 
 
-def _multiply_add(
-    trace: Trace, target: ir.Register, sources: tuple[ir.Register, ir.Register], index: Value, factor: int,
-    kind: ScalarType,
-) -> None:
-    (offset, base), type = sources, index.type
-    if not type.is_integer or type.bits < 32 or type.bits > kind.bits or type.lanes > 1:
-        raise _unfit(index, kind)
-    if type.bits == kind.bits:
-        if abs(factor) == 1:
-            trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, base, offset), None, None, _DEPTH)
-        else:
-            size = literal(factor if type.is_signed else factor % (1 << type.bits), type)
-            trace.emit(form_of("mad.lo", type), (target, offset, size, base), None, None, _DEPTH)
-    elif factor < 0 and not type.is_signed:
-        product = trace.fresh(kind)
-        trace.emit(form_of("mul.wide", type), (product, offset, literal(-factor, type)), None, None, _DEPTH)
-        trace.emit(form_of("sub", kind), (target, base, product), None, None, _DEPTH)
+def _wide(trace: Trace, index: Value, offset: ir.Register, factor: int) -> ir.Register:
+    """``index * abs(factor)`` in 64 bits, once for all pointers that an index moves alike."""
+    key = ("bytes", offset.name, factor)
+    if index.__class__ is not Reg:
+        known: Value | None = trace.addresses.get(key)
+        if known is not None and known.region.owner is trace:
+            return known.register
+    product = trace.fresh(u64)
+    size = literal(abs(factor), index.type)
+    trace.emit(form_of("mul.wide", index.type), (product, offset, size), None, None, _DEPTH + 1)
+    if index.__class__ is not Reg:
+        trace.addresses[key] = Result(product, u64, trace.region)
+    return product
+
+
+def _shifted(trace: Trace, type: ScalarType, offset: ir.Register, factor: int) -> ir.Register:
+    """``index * abs(factor)`` in the index's bits; each time anew, since ptxas fuses a shift with the sum after it."""
+    size = abs(factor)
+    shift = size.bit_length() - 1
+    if size == 1:
+        return offset
+    product = trace.fresh(type)
+    if size == 1 << shift:
+        trace.emit(known_form(f"shl.b{type.bits}"), (product, offset, literal(shift, u32)), None, None, _DEPTH + 1)
     else:
-        trace.emit(form_of("mad.wide", type), (target, offset, literal(factor, type), base), None, None, _DEPTH)
+        trace.emit(form_of("mul.lo", type), (product, offset, literal(size, type)), None, None, _DEPTH + 1)
+    return product
 
 
 @cache

@@ -1,8 +1,8 @@
 """Pointers: addresses that know what they point to.
 
 A `Pointer` counts elements. What is known while tracing costs nothing: integer offsets fold into ``[%rd1+16]``; a
-run-time index is one ``mad.wide``. The same index on the same pointer is computed once, for the address arithmetic is
-not the user's, and everything later (verifier, assembler, emulator) would pay for its repetition.
+run-time index is a product and a sum. The same index on the same pointer is computed once, for the address arithmetic
+is not the user's, and everything later (verifier, assembler, emulator) would pay for its repetition.
 """
 
 from __future__ import annotations

@@ -15,11 +15,13 @@ from ...types import ScalarType, bf16, encode, pred, u32
 from ..builder import InRegister, Trace
 from ..errors import conversions, described, located, mismatch, relocated
 from ..rules.decided_comparisons import check_decided
-from .literals import is_number, literal, plain
+from .literals import is_number, known_integer, literal, plain
 from .moves import constant
 from .operators import COMPARISONS, Operation, binary
 
-__all__ = ["check_types", "fused_operands", "number_operand", "operation_of", "swapped_shift"]
+__all__ = [
+    "DIVISIONS", "by_power_of_two", "check_types", "fused_operands", "number_operand", "operation_of", "swapped_shift",
+]
 
 
 def operation_of(op: str, type: ScalarType) -> Operation:
@@ -46,6 +48,20 @@ def _miscounted(op: str, wanted: ScalarType, count: InRegister) -> PtxTypeError:
         PtxTypeError, f"the right side of `{op}` is a count in {wanted}, not {count.type}",
         conversions(count, wanted),
     )
+
+
+DIVISIONS = frozenset({"//", "%"})
+
+
+def by_power_of_two(op: str, type: ScalarType, divisor: Any) -> tuple[str, int] | None:
+    """A division of an unsigned by a power of two as a shift or an ``and``; None for all others.
+
+    ptxas makes 13 instructions of any ``div``, whatever the divisor.
+    """
+    number = known_integer(divisor)
+    if type.kind != "u" or type.lanes > 1 or number is None or number < 1 or number & number - 1 or number >> type.bits:
+        return None
+    return (">>", number.bit_length() - 1) if op == "//" else ("&", number - 1)
 
 
 def number_operand(

@@ -20,7 +20,9 @@ from ..introspection.call_sites import getframe, places
 from ..rules.decided_comparisons import is_decided
 from ..rules.escape import escaped, resolved_region
 from ..rules.python_protocol import RunTime
-from .arithmetic import check_types, fused_operands, number_operand, operation_of, swapped_shift
+from .arithmetic import (
+    DIVISIONS, by_power_of_two, check_types, fused_operands, number_operand, operation_of, swapped_shift,
+)
 from .literals import is_number, literal
 from .moves import move_form, parts_form, set_register
 from .narrow import comparison, compares_narrow, narrowed, widened
@@ -390,6 +392,8 @@ def _binary(
     if kind not in _PLAIN and hasattr(kind, "_owns_arithmetic"):
         return NotImplemented
     type = a.type
+    if op in DIVISIONS and not swapped and (cheaper := by_power_of_two(op, type, b)):
+        (op, b), known = cheaper, None
     if op in COMPARISONS and compares_narrow(op, a, b):
         return Result(comparison(trace, op, a, b), pred, trace.region)
     operation = operation_of(op, type)

@@ -15,7 +15,7 @@ __all__ = ["conv1d", "decode", "heat3d", "n_body", "stencil5"]
 
 
 @ptx_kernel
-def conv1d(n: u32, x: Ptr[f32], filter: Ptr[f32], y: Ptr[f32]) -> None:
+def conv1d(n: u32, x: Ptr[f32], taps: Ptr[f32], y: Ptr[f32]) -> None:
     """Nine taps; a block's part goes through shared memory."""
     part, t = shared(f32, 128 + 8), ptx.tid.x
     i = ptx.ctaid.x * 128 + t
@@ -27,7 +27,7 @@ def conv1d(n: u32, x: Ptr[f32], filter: Ptr[f32], y: Ptr[f32]) -> None:
     with when(i < n):
         acc = reg(f32, 0.0)
         for k in range(9):
-            acc += (part + t)[k] * filter[k]
+            acc += (part + t)[k] * taps[k]
         y[i] = acc
 
 
@@ -105,9 +105,9 @@ def decode(keys: u32, scale: f32, q: Ptr[f32], k: Ptr[f32], v: Ptr[f32], out: Pt
 
 @pair(conv1d, "FFMA")
 def _conv1d(rng: np.random.Generator) -> Case:
-    x, filter = rng.standard_normal(301).astype(np.float32), rng.standard_normal(9).astype(np.float32)
-    want = np.convolve(x.astype(float), filter[::-1].astype(float), "same")
-    return Case(3, 128, [301, x, filter, np.full_like(x, np.nan)], {3: want}, 1e-5)
+    x, taps = rng.standard_normal(301).astype(np.float32), rng.standard_normal(9).astype(np.float32)
+    want = np.convolve(x.astype(float), taps[::-1].astype(float), "same")
+    return Case(3, 128, [301, x, taps, np.full_like(x, np.nan)], {3: want}, 1e-5)
 
 
 @pair(stencil5, "LDG")

@@ -169,7 +169,7 @@ def test_a_breakpoint_and_the_variables_there() -> None:
         commands="print i; print a; print x; print nobody; print %f2; where; continue",
     )
     assert lines[0] == f"> {__file__}:{at}: y[i] = a * x[i] + y[i]"
-    assert lines[1].startswith("-> mad.wide.u32")
+    assert lines[1].startswith("-> mul.wide.u32")
     assert lines[2] == "i = 259 (u32 %r5)"
     assert lines[3] == "a = 3 (f32 %f0)"
     assert lines[4] == f"x = {x.ctypes.data:#x} (u64 %rd0)"
@@ -209,7 +209,7 @@ def test_step_next_and_an_empty_line() -> None:
     where = [line for line in lines if line.startswith(">")]
     texts = [line for line in lines if line.startswith("->")]
     assert [text.split()[1] for text in texts] == [
-        "ld.param.u32", "ld.param.u64", "ld.param.f32", "mov.u32", "setp.lt.u32", "mad.wide.u32",
+        "ld.param.u32", "ld.param.u64", "ld.param.f32", "mov.u32", "setp.lt.u32", "mul.wide.u32",
     ]
     assert [line.rsplit(": ", 1)[1] for line in where[3:]] == [
         "i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x", "with when(i < n):", "y[i] = a * x[i] + y[i]",
