@@ -69,13 +69,13 @@ class _Block:
         largest, total = reg(f32, -inf), reg(f32, 0.0)
         shift = keys - queries
         end = minimum(keys, first + self.rows + shift) if self.causal else keys
-        stop = minimum(keys, first + self.row.bits(s32) + shift + 1) if self.causal else keys
         with loop(0, end, KEYS) as start:
             self._stage(k, self.tile, KEYS, start, keys)
             ptx.bar.sync(0)
             self._score()
             ptx.bar.sync(0)
             self._stage(v, self.tile, KEYS, start, keys)
+            stop = minimum(keys, first + self.row.bits(s32) + shift + 1) if self.causal else keys
             self._weigh(start, stop, scale, largest, total)
             ptx.bar.sync(0)
             self._rescale(numbers, sums)
@@ -113,13 +113,13 @@ class _Block:
         """Rows from ``start`` of q, k or v; zeros beyond the last, and beyond the head dimension."""
         units = (tile.shape[1] - _UNIT) // _UNIT
         with loop(ptx.tid.x, count * units, THREADS) as at:
-            row, unit = (at // units).bits(s32), (at % units).bits(s32)
-            there = start + row < stop
+            row, unit = start + (at // units).bits(s32), (at % units).bits(s32)
+            there = row < stop
             if units * _UNIT > self.dim:
                 there = there & (unit * _UNIT < self.dim)
             words = [reg(b32, 0) for _ in range(4)]
-            source.cast(b32).load((start + row) * (self.dim // 2) + unit * 4, width=4, pred=there, out=words)
-            (tile[row] + unit * _UNIT).cast(b32).store(0, words)
+            source.cast(b32).load(row * (self.dim // 2) + unit * 4, width=4, pred=there, out=words)
+            (tile[at // units] + at % units * _UNIT).cast(b32).store(0, words)
 
     def _score(self) -> None:
         """The dot products of 16 queries with the tile of keys, by way of the columns of k^T."""
