@@ -87,6 +87,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f".{name}", __name__)
     if name in __all__:
         with paused():
+            import_module(".tracebacks", __name__).install()
             for home in _HOMES:
                 module = import_module(f".{home}", __name__)
                 if name in module.__all__:

@@ -166,6 +166,8 @@ class Config:
     log: str = field(default="off", metadata={"read": _one_of(*LOGS)})
     """What to report on stderr: ``off``, ``info`` or ``debug``."""
 
+    traceback: str = field(default="short", metadata={"read": _one_of("short", "full")})
+    """``short`` leaves ptxdsl's own frames out of the tracebacks of its errors, ``full`` shows them."""
     debug: bool = field(default=False, metadata={"read": _switch})
     """Whether each launch on a GPU is waited for, and made again on the emulator where it faults."""
     device: int = field(default=0, metadata={"read": _number(r"\d{1,3}", "the ordinal of a GPU, from 0 on")})

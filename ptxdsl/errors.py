@@ -46,7 +46,7 @@ __all__ = [
     "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
     "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
     "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
-    "did_you_mean", "similar",
+    "did_you_mean", "is_internal", "similar",
 ]
 
 
@@ -61,8 +61,16 @@ class Loc(NamedTuple):
         """The text of the line, stripped; empty where the source cannot be read."""
         return linecache.getline(self.file, self.line).strip()
 
+    @property
+    def shown(self) -> str:
+        """The file as people know it: a cell of a notebook by its number."""
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython is not None else None
+        cell = shell.compile.format_code_name(self.file) if shell is not None else None
+        return " ".join(cell) if cell else self.file
+
     def __str__(self) -> str:
-        text = f"{self.file}:{self.line}"
+        text = f"{self.shown}:{self.line}"
         return f"{text}: {self.source}" if self.source else text
 
 
@@ -93,14 +101,19 @@ def caller() -> Loc | None:
     """The innermost line of Python outside this package (its kernel library is outside): the user's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
-        generated = (file == "<string>" and module.startswith("ptxdsl.")) or file.startswith(("<frozen ", "<eval_with"))
-        plumbing = generated or file.endswith(("/functools.py", "/contextlib.py"))
-        plumbing = plumbing or module.partition(".")[0] in _FRAMEWORKS
-        if not plumbing and (not file.startswith(_PACKAGE) or file.startswith(_LIBRARY)):
-            return Loc(file, frame.f_lineno)
+        if not is_internal(frame):
+            return Loc(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def is_internal(frame: FrameType) -> bool:
+    """Whether a frame is of this package, or of what calls it in place of the user."""
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
+    generated = (file == "<string>" and module.startswith("ptxdsl.")) or file.startswith(("<frozen ", "<eval_with"))
+    plumbing = generated or file.endswith(("/functools.py", "/contextlib.py"))
+    plumbing = plumbing or module.partition(".")[0] in _FRAMEWORKS
+    return plumbing or (file.startswith(_PACKAGE) and not file.startswith(_LIBRARY))
 
 
 def similar(word: str, known: Iterable[str], most: int = 1, cutoff: float = 0.5) -> list[str]:

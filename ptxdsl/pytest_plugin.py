@@ -11,7 +11,9 @@ Nothing of ptxdsl is imported before an option or the fixture asks, so that the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,24 +48,29 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
             for settings in [_settings(config)] if settings]
 
 
+def _override(settings: dict[str, Any]) -> AbstractContextManager[object]:
+    if not settings:
+        return nullcontext()
+    from .config import override
+
+    return override(backend="emulator", **settings)
+
+
 def _hook() -> object:
     import pytest
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-        """Run a test with the settings that the options give."""
-        settings = _settings(item.config)
-        if not settings:
-            return (yield)
-        from .config import override
-
-        with override(backend="emulator", **settings):
+        """Run a test with the settings that the options give; its errors come without internal frames."""
+        with _override(_settings(item.config)):
             try:
                 return (yield)
             except Exception as error:
                 findings = getattr(error, "findings", ())
                 if len(findings) > 1:
                     item.add_report_section("call", "ptxdsl", "\n".join(map(str, findings)))
+                if "ptxdsl.tracebacks" in sys.modules:
+                    sys.modules["ptxdsl.tracebacks"].shorten(error)
                 raise
 
     return pytest_runtest_call

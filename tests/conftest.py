@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep the user's settings and cache out of the tests, and the tests out of the user's cache."""
     for variable in [name for name in os.environ if name.startswith("PTXDSL_")]:
         del os.environ[variable]
+    os.environ["PTXDSL_TRACEBACK"] = "full"
     cache = tempfile.mkdtemp(prefix="ptxdsl-tests-")  # no object's, which the child of a fork would clean up
     config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))  # threads that compile may still write to it
     os.environ["PTXDSL_CACHE_DIR"] = cache

@@ -19,6 +19,7 @@ LAYERS = [
     ["errors", "locks"],
     ["collector", "text_table"],
     ["config", "types"],
+    ["tracebacks"],
     ["isa", "machine_code"],
     ["ir"],
     ["analysis", "text"],
