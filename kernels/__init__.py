@@ -12,6 +12,7 @@ from types import ModuleType
 __all__ = [
     "attention",
     "elementwise",
+    "linalg",
     "norm",
     "quant",
     "reduce",

@@ -11,7 +11,7 @@ from ... import Kernel, ScalarType, bf16, dtype_of, f16, f32, f64
 from ...bench import Row, compare
 from .. import norm, reference
 from ..norm import batch, columns, scaled, softmax_rows
-from ..norm.rows import plan_of
+from ..rows import plan_of
 from .entry import Entry
 
 __all__ = ["ENTRIES"]

@@ -12,7 +12,7 @@ from typing import Any
 from ... import Kernel, Ptr, ScalarType, cdiv, loop, minimum, ptx, ptx_kernel, reg, u32, when
 from .. import arguments
 from ..vectors import computed_in
-from .rows import row_of
+from ..rows import row_of
 
 __all__ = ["column_sums", "products_kernel", "sums_kernel", "weight_gradients"]
 

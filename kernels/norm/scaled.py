@@ -15,7 +15,7 @@ from .. import arguments
 from ..autograd import differentiable
 from ..vectors import computed_in
 from .columns import weight_gradients
-from .rows import Chunk, Plan, Row, each_row, plan_of, row_of
+from ..rows import Chunk, Plan, Row, each_row, plan_of, row_of
 
 __all__ = [
     "fused_add_rms_norm", "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward",

@@ -15,7 +15,7 @@ from .. import arguments
 from ..autograd import differentiable
 from ..elementwise import cast
 from ..vectors import computed_in
-from .rows import Chunk, Plan, Row, each_row, plan_of, row_of
+from ..rows import Chunk, Plan, Row, each_row, plan_of, row_of
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 

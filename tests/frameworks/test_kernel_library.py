@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import elementwise, norm  # noqa: E402
+from ptxdsl.kernels import elementwise, linalg, norm  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -139,3 +139,37 @@ def test_norms_are_those_of_torch() -> None:
     torch.testing.assert_close(norm.rms_norm(x, w, 1e-3), torch.nn.functional.rms_norm(x, (6,), w, 1e-3))
     torch.testing.assert_close(norm.layer_norm(x, w, b), torch.nn.functional.layer_norm(x, (6,), w, b))
     torch.testing.assert_close(norm.softmax(x.bfloat16(), 0), torch.softmax(x.bfloat16(), 0))
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"])
+def test_gradients_of_products(activation: str | None) -> None:
+    a, b, bias, residual = double(3, 4), double(4, 2), double(2), double(3, 2)
+    given = {"activation": activation, "alpha": 0.5, "beta": 2.0}
+    assert torch.autograd.gradcheck(
+        lambda a, b, bias, residual: linalg.matmul(a, b, bias=bias, residual=residual, **given), (a, b, bias, residual)
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "swapped"),
+    [
+        ((2, 3, 4), (4, 2), ""), ((1, 3, 4), (2, 4, 2), ""), ((4,), (2, 4, 3), ""), ((3, 4), (4,), ""),
+        ((4,), (4,), ""), ((4, 3), (4, 2), "a"), ((3, 4), (2, 4), "b"), ((2, 4, 3), (2, 4), "ab"),
+    ],
+)
+def test_gradients_of_shapes(a: tuple[int, ...], b: tuple[int, ...], swapped: str) -> None:
+    ways = {"transpose_a": "a" in swapped, "transpose_b": "b" in swapped}
+    assert torch.autograd.gradcheck(lambda a, b: linalg.matmul(a, b, **ways), (double(*a), double(*b)))
+
+
+def test_gradients_of_vectors_and_transposes() -> None:
+    assert torch.autograd.gradcheck(lambda a, x: linalg.gemv(a, x, alpha=3.0), (double(3, 4), double(4)))
+    assert torch.autograd.gradcheck(lambda a, x: linalg.gemv(a, x, transpose=True), (double(3, 4), double(3)))
+    assert torch.autograd.gradcheck(linalg.transpose, (double(2, 3, 4),))
+
+
+def test_products_of_torch() -> None:
+    a, b = torch.randn(5, 70, dtype=torch.bfloat16), torch.randn(33, 70, dtype=torch.bfloat16)
+    torch.testing.assert_close(linalg.matmul(a, b.T), a @ b.T)
+    eighth = a.to(torch.float8_e4m3fn)
+    torch.testing.assert_close(linalg.matmul(eighth, eighth.T), eighth.float() @ eighth.float().T)
