@@ -18,6 +18,7 @@ __all__ = [
     "reduce",
     "scan",
     "sort",
+    "topk",
 ]
 
 

@@ -26,15 +26,15 @@ from .. import warp
 from .scan_kernels import next_tile
 
 __all__ = [
-    "DIGITS", "THREADS", "Sorted", "count_kernel", "pass_kernel", "row_kernel", "sortable", "start_kernel",
-    "tile_size",
+    "DIGITS", "POINTED", "THREADS", "UNSIGNED", "Sorted", "count_kernel", "pass_kernel", "row_kernel", "sortable",
+    "start_kernel", "tile_size", "wide",
 ]
 
 THREADS = DIGITS = 256
 _WARPS = THREADS // 32
 _PARTIAL, _COMPLETE, _COUNT = 1 << 30, 2 << 30, (1 << 30) - 1
-_UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
-_UNTYPED = {8: b8, 16: b16, 32: b32, 64: b64}
+UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
+POINTED = {8: b8, 16: b16, 32: b32, 64: b64}
 """Pointers to these take arrays of all numbers of the size."""
 
 
@@ -82,7 +82,7 @@ class Sorted(NamedTuple):
     @property
     def value_type(self) -> ScalarType:
         """That of a pointer to values; without, to what is given in their stead, the keys."""
-        return s64 if self.places else _UNTYPED[self.value_bits or self.dtype.bits]
+        return s64 if self.places else POINTED[self.value_bits or self.dtype.bits]
 
 
 def tile_size(what: Sorted) -> int:
@@ -147,7 +147,7 @@ class _Tile:
         ptx.bar.sync(0)
 
     def _load(self, source: Any, start: Any, count: Any, bits: int) -> list[Any]:
-        loaded, kind = [], _UNSIGNED[bits]
+        loaded, kind = [], UNSIGNED[bits]
         for i in range(self.items):
             value, at = reg(wide(bits), 0), self.first + 32 * i
             with when(at < count):
@@ -195,7 +195,7 @@ class _Tile:
 
 
 def _store(target: Any, place: Any, value: Any, bits: int) -> None:
-    target.cast(_UNSIGNED[bits])[place] = value if bits >= 32 else value.to(_UNSIGNED[bits])
+    target.cast(UNSIGNED[bits])[place] = value if bits >= 32 else value.to(UNSIGNED[bits])
 
 
 def _staged(what: Sorted) -> Any:
@@ -209,7 +209,7 @@ def _staged(what: Sorted) -> Any:
 def count_kernel(what: Sorted) -> Kernel:
     """Count the digits of all passes: ``counts`` is [passes, 256], and 0 before."""
     passes, bits = what.dtype.bits // 8, what.dtype.bits
-    pointed = _UNTYPED[bits]
+    pointed = POINTED[bits]
 
     @ptx_kernel(name=f"sort_count_{what.label}", reqntid=THREADS)
     def kernel(keys: Ptr[pointed], counts: Ptr[u64], n: u32) -> None:
@@ -219,7 +219,7 @@ def count_kernel(what: Sorted) -> Kernel:
         ptx.bar.sync(0)
         first, step = ptx.ctaid.x * THREADS + ptx.tid.x, ptx.nctaid.x * THREADS
         with loop(first, n, step) as i:
-            element = keys.cast(_UNSIGNED[bits])[i]
+            element = keys.cast(UNSIGNED[bits])[i]
             key = sortable(element if bits >= 32 else element.to(u32), what.dtype, what.descending)
             for number in range(passes):
                 digit = (key >> (8 * number)).to(u32) & (DIGITS - 1)
@@ -246,7 +246,7 @@ def start_kernel() -> Kernel:
 @cache
 def pass_kernel(what: Sorted) -> Kernel:
     """One pass: ``starts`` is where its digits begin, ``words`` a counter (64 bits) and [tiles, 256] words of 0."""
-    pointed, value_type, size = _UNTYPED[what.dtype.bits], what.value_type, tile_size(what)
+    pointed, value_type, size = POINTED[what.dtype.bits], what.value_type, tile_size(what)
 
     @ptx_kernel(name=f"sort_pass_{what.label}", reqntid=THREADS)
     def kernel(
@@ -285,7 +285,7 @@ def pass_kernel(what: Sorted) -> Kernel:
 @cache
 def row_kernel(what: Sorted, uniform: bool) -> Kernel:
     """One pass of many rows, a block each: of ``n`` keys (then there are keys for offsets), or between ``offsets``."""
-    pointed, value_type, size = _UNTYPED[what.dtype.bits], what.value_type, tile_size(what)
+    pointed, value_type, size = POINTED[what.dtype.bits], what.value_type, tile_size(what)
     offset_type = pointed if uniform else s64
 
     @ptx_kernel(name=f"sort_{'rows' if uniform else 'segments'}_{what.label}", reqntid=THREADS)
@@ -305,7 +305,7 @@ def row_kernel(what: Sorted, uniform: bool) -> Kernel:
         running[ptx.tid.x] = 0
         ptx.bar.sync(0)
         with loop(ptx.tid.x, count, THREADS) as i:
-            element = own[0].cast(_UNSIGNED[what.dtype.bits])[i]
+            element = own[0].cast(UNSIGNED[what.dtype.bits])[i]
             key = element if what.dtype.bits >= 32 else element.to(u32)
             ptx.red.shared.add.u32(running + what.digit(key, shift), 1)
         ptx.bar.sync(0)
