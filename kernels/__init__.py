@@ -12,11 +12,13 @@ from types import ModuleType
 __all__ = [
     "attention",
     "elementwise",
+    "histogram",
     "linalg",
     "norm",
     "quant",
     "reduce",
     "scan",
+    "select",
     "sort",
     "topk",
 ]

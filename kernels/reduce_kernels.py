@@ -22,8 +22,6 @@ __all__ = ["COLUMN_LANES", "THREADS", "column_kernel", "merge_kernel", "row_kern
 THREADS = 256
 COLUMN_LANES = (32, 4)
 """Threads of a block that lie side by side, in wide arrays and in narrow ones."""
-_IN_FLIGHT = 4
-"""Loads that a thread starts before it uses the first."""
 
 
 class _State:
@@ -89,29 +87,6 @@ class _State:
         )
 
 
-def _along(state: _State, source: Any, count: Any, dtype: ScalarType, lane: Any, lanes: int) -> None:
-    """Add source[0:count] to the states of so many lanes: what lies before and behind whole 16 bytes one by one."""
-    per = storage.per_vector(dtype)
-    before = (0 - source.address).to(u32) & (storage.VECTOR - 1)
-    head = minimum(before >> dtype.bytes.bit_length() - 1, count)
-    vectors = (count - head) // per
-    body, step = source + head, lanes * _IN_FLIGHT
-    whole = vectors - vectors % step
-    with loop(lane, head, lanes) as i:
-        state.add(storage.widened(source[i], dtype), i)
-    with loop(lane, whole + lane, step) as i:
-        at = body + i * per
-        loaded = [storage.load_vector(at, number * lanes * per, dtype) for number in range(_IN_FLIGHT)]
-        for number, elements in enumerate(loaded):
-            state.add_all(elements, head + (i + number * lanes) * per if state.op.indexed else None)
-    with loop(whole + lane, vectors, lanes) as i:
-        state.add_all(
-            storage.load_vector(body + i * per, 0, dtype), head + i * per if state.op.indexed else None
-        )
-    with loop(head + vectors * per + lane, count, lanes) as i:
-        state.add(storage.widened(source[i], dtype), i)
-
-
 @cache
 def row_kernel(name: str, dtype: ScalarType, lanes: int, finished: bool) -> Kernel:
     """So many lanes a row, ``THREADS // lanes`` rows a block; along y of the grid, chunks of the rows."""
@@ -130,7 +105,8 @@ def row_kernel(name: str, dtype: ScalarType, lanes: int, finished: bool) -> Kern
         start = ptx.mul.wide.u32(ptx.ctaid.y, chunk)
         count = select(row < rows, minimum(n - start, chunk.to(u64)), 0).to(u32)
         state = _State(op)
-        _along(state, x + (select(row < rows, row * n, 0) + start), count, dtype, ptx.tid.x % lanes, lanes)
+        source = x + (select(row < rows, row * n, 0) + start)
+        storage.along(source, count, dtype, ptx.tid.x % lanes, lanes, state.add, state.add_all)
         state.across(lanes)
         with when((row < rows) & (ptx.tid.x % lanes == 0)):
             if op.indexed:
@@ -190,10 +166,10 @@ def _down(
         at = body + ptx.mul.wide.u32(row, inner)
         return [storage.widened(at[0], dtype)] if len(states) == 1 else storage.load_vector(at, 0, dtype)
 
-    step = rows * _IN_FLIGHT
+    step = rows * storage.IN_FLIGHT
     whole = count - count % step
     with loop(first, whole + first, step) as row:
-        loaded = [load(row + number * rows) for number in range(_IN_FLIGHT)]
+        loaded = [load(row + number * rows) for number in range(storage.IN_FLIGHT)]
         for number, elements in enumerate(loaded):
             for state, element in zip(states, elements):
                 state.add(element, row + number * rows)

@@ -6,20 +6,24 @@ byte 0 or 1. 16 bytes are loaded and stored by one instruction, whatever their e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from .. import ScalarType, bf16, f16, f32, pack, pred, ptx, s32, u8, u16, u32, unpack
+from .. import ScalarType, bf16, f16, f32, loop, minimum, pack, pred, ptx, s32, u8, u16, u32, unpack
 
 from . import arguments
 
 __all__ = [
-    "NUMBERS", "VECTOR", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector", "widened", "working",
+    "IN_FLIGHT", "NUMBERS", "VECTOR", "along", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector",
+    "widened", "working",
 ]
 
 NUMBERS = [*arguments.INTEGERS, *arguments.FLOATS]
 """The dtypes that kernels compute with, by the names that numpy gives them; bools beside them where it makes sense."""
 VECTOR = 16
 """Bytes of the widest access that all targets have."""
+IN_FLIGHT = 4
+"""Loads that a thread starts before it uses the first."""
 
 
 def working(dtype: ScalarType) -> ScalarType:
@@ -75,6 +79,33 @@ def _elements(word: Any, dtype: ScalarType) -> list[Any]:
         signed = word.bits(s32)
         return [ptx.bfe.s32(signed, at, bits) for at in range(0, 32, bits)]
     return [ptx.bfe.u32(word, at, bits) for at in range(0, 32, bits)]
+
+
+def along(
+    source: Any, count: Any, dtype: ScalarType, lane: Any, lanes: int, one: Callable[[Any, Any], None],
+    several: Callable[[list[Any], Any], None],
+) -> None:
+    """Visit source[0:count] by so many lanes: ``one(element, index)``, and ``several`` from an index on, 16 bytes.
+
+    What lies before and behind whole 16 bytes is visited one by one. Each lane goes upwards.
+    """
+    per = per_vector(dtype)
+    before = (0 - source.address).to(u32) & (VECTOR - 1)
+    head = minimum(before >> dtype.bytes.bit_length() - 1, count)
+    vectors = (count - head) // per
+    body, step = source + head, lanes * IN_FLIGHT
+    whole = vectors - vectors % step
+    with loop(lane, head, lanes) as i:
+        one(widened(source[i], dtype), i)
+    with loop(lane, whole + lane, step) as i:
+        at = body + i * per
+        loaded = [load_vector(at, number * lanes * per, dtype) for number in range(IN_FLIGHT)]
+        for number, elements in enumerate(loaded):
+            several(elements, head + (i + number * lanes) * per)
+    with loop(whole + lane, vectors, lanes) as i:
+        several(load_vector(body + i * per, 0, dtype), head + i * per)
+    with loop(head + vectors * per + lane, count, lanes) as i:
+        one(widened(source[i], dtype), i)
 
 
 def store_vector(pointer: Any, index: int, values: list[Any], dtype: ScalarType) -> None:
