@@ -91,8 +91,12 @@ def expect_array(name: str, array: Any, dtypes: Iterable[str] = DTYPES) -> tuple
     return tuple(int(extent) for extent in found)
 
 
-def expect(name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[str]) -> tuple[int, ...]:
+def expect(
+    name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[str], *, contiguous: bool = True
+) -> tuple[int, ...]:
     """The shape of ``array``, if it has one of the dtypes and the shape; a word in ``shape`` stands for any extent.
+
+    With ``contiguous`` it must be C-contiguous.
 
     >>> expect("x", np.zeros((2, 256), np.float32), ["M", 256], ["float32"])
     (2, 256)
@@ -105,7 +109,7 @@ def expect(name: str, array: Any, shape: Sequence[int | str], dtypes: Sequence[s
     fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
     if not fits or dtype_name(array) not in dtypes:
         raise wrong(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
-    if not _contiguous(array):
+    if contiguous and not _contiguous(array):
         raise wrong(f"`{name}` is not C-contiguous; wanted is {wanted}", hint=f"`np.ascontiguousarray({name})`")
     return got
 

@@ -10,7 +10,9 @@ from ..errors import LaunchError, caller
 if TYPE_CHECKING:
     from ..launch.device_memory import DeviceMemory
 
-__all__ = ["backend_name", "check", "choose", "device_memory"]
+__all__ = ["backend_name", "check", "choose", "device_memory", "processors"]
+
+_H100 = 132
 
 
 def check(backend: str | None) -> str | None:
@@ -56,6 +58,21 @@ def backend_name(backend: str | None = None) -> str:
     from ..gpu.device import driver
 
     return driver(config.current().launch_device).name
+
+
+def processors(backend: str | None = None) -> int:
+    """The multiprocessors of the GPU that a launch would take now; of the emulator 132, as an H100 has.
+
+    >>> from ptxdsl import use
+    >>> with use("emulator"):
+    ...     processors()
+    132
+    """
+    if choose(backend) == "emulator":
+        return _H100
+    from ..gpu.device import driver
+
+    return driver(config.current().device).processors
 
 
 def device_memory(backend: str | None = None, device: int | None = None) -> DeviceMemory | None:

@@ -279,7 +279,7 @@ class AsyncAccesses:
             return wrong
         base = self.memory.get(target, Shadow.BASE) if not self.memory.clustered else 0
         judge = _Judge(self, knows, proxy, base)
-        for host, nbytes in pieces:
+        for host, nbytes in _merged(pieces):
             nbytes = min(nbytes, region.low + region.nbytes - host)
             if host < region.low or nbytes <= 0:
                 continue
@@ -330,6 +330,17 @@ class AsyncAccesses:
         return one is not None and other is not None and bool(one.ends) and one.ends == other.ends
 
 
+def _merged(pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes, pieces that follow each other as one: the rows of a tile mostly do."""
+    found: list[tuple[int, int]] = []
+    for host, nbytes in sorted(pieces):
+        if found and found[-1][0] + found[-1][1] == host:
+            found[-1] = found[-1][0], found[-1][1] + nbytes
+        else:
+            found.append((host, nbytes))
+    return found
+
+
 def words_of(words: Any) -> list[int]:
     """The words that there are, each once."""
     changes = np.flatnonzero(words[1:] != words[:-1]) + 1
@@ -342,6 +353,7 @@ class _Judge:
     def __init__(self, accesses: AsyncAccesses, knows: Knows, proxy: bool, base: int) -> None:
         self.accesses, self.knows, self.proxy = accesses, knows, proxy
         self.base = base or accesses.memory.first_epoch << EPOCH_SHIFT
+        self._gone: dict[int, bool] = {}
 
     def who(self, word: int, mask: int) -> Seen:
         block, warp, _ = self.accesses.memory.thread_of(word)
@@ -349,6 +361,12 @@ class _Judge:
 
     def gone(self, word: int) -> bool:
         """Whether an access before is over, or happens before this one."""
+        found = self._gone.get(word)
+        if found is None:
+            found = self._gone[word] = self._is_gone(word)
+        return found
+
+    def _is_gone(self, word: int) -> bool:
         if ASYNC <= word < PENDING:
             return self.accesses.over(word, self.knows)
         if word >= PENDING:
