@@ -16,22 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from .. import Kernel, ScalarType, backend_name, bf16, f16, f32, f64
+from .. import Kernel, ScalarType, backend_name, bf16, capability, f16, f32, f64
 
 from . import arguments
 from .decode import chunk_kernel, combine_kernel, decode_kernel
 from .flash import flash_kernel, queries_a_warp, template_kernel
 from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
+from .hopper import flash as hopper_flash
 
 __all__ = ["decode_attention", "flash_attention", "flash_decoding", "template"]
 
 HEAD_DIMS = range(16, 257, 8)
 WARPS = 4
+_HOPPER = 90
 
 
 def flash_attention(
     q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None, out: Any = None,
-    tensor_cores: bool | None = None,
+    tensor_cores: bool | str | None = None,
 ) -> Any:
     """Attention of every query to every key it may see.
 
@@ -42,9 +44,10 @@ def flash_attention(
         causal: Query i sees the keys up to i + Sk - Sq, so that the last query sees the last key.
         scale: Factor of the scores; ``1 / sqrt(D)`` if None.
         out: Where to put the result, ``[B, Hq, Sq, D]`` of q's dtype; a new array of q's kind if None.
-        tensor_cores: True makes both products on tensor cores (wmma), for float16 and bfloat16 arrays that begin at a
-            multiple of 16 bytes; the weights are then rounded to q's dtype before the second product. False takes the
-            FP32 kernel. None takes tensor cores where they can be had on a GPU, and the FP32 kernel on the emulator.
+        tensor_cores: True makes both products on tensor cores, for float16 and bfloat16 arrays that begin at a
+            multiple of 16 bytes; the weights are then rounded to q's dtype before the second product. By which
+            instructions the GPU decides, or a word: "wgmma" (sm_90a: `hopper.flash`), "wmma". False takes the FP32
+            kernel. None takes tensor cores where they can be had on a GPU, and the FP32 kernel on the emulator.
 
     D is 16 to 256 in steps of 8, the other extents are 1 or more. Sums are in float32 (float64 for float64). A query
     that sees no key gives zeros.
@@ -77,7 +80,10 @@ def flash_attention(
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
     arguments.expect_output(out, q=q, k=k, v=v)
-    if _takes_tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out):
+    chosen = _tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out)
+    if chosen == "wgmma":
+        return hopper_flash.attend(q, k, v, out, causal=bool(causal), scale=factor)
+    if chosen:
         kernel, rows = wmma_kernel(dtype, dim, bool(causal)), queries_a_block(dim)
     else:
         kernel = flash_kernel(dtype, dim, bool(causal), WARPS)
@@ -86,19 +92,22 @@ def flash_attention(
     return out
 
 
-def _takes_tensor_cores(wanted: bool | None, dtype: ScalarType, **arrays: Any) -> bool:
-    """Whether the wmma kernel is to run; an error where it is wanted and cannot."""
-    if wanted not in (None, False, True):
-        raise arguments.wrong(f"tensor_cores is {wanted!r:.60}; it can be True, False or None")
+def _tensor_cores(wanted: bool | str | None, dtype: ScalarType, **arrays: Any) -> str:
+    """The instructions of the kernel that is to run, "" for the FP32 kernel; an error where it cannot."""
+    if wanted not in (None, False, True, "wgmma", "wmma"):
+        raise arguments.wrong(f'tensor_cores is {wanted!r:.60}; it can be True, False, None, "wgmma" or "wmma"')
     if wanted is None:
         fits = dtype in (f16, bf16) and arguments.is_aligned(ALIGNMENT, *arrays.values())
-        return fits and backend_name() != "emulator"
-    if wanted and dtype not in (f16, bf16):
+        wanted = fits and backend_name() != "emulator"
+    if not wanted:
+        return ""
+    if dtype not in (f16, bf16):
         came = arguments.dtype_name(arrays["q"])
         raise arguments.wrong(f"tensor cores take float16 or bfloat16, not {came}", hint="leave `tensor_cores` out")
-    if wanted:
-        arguments.expect_aligned(ALIGNMENT, **arrays)
-    return bool(wanted)
+    arguments.expect_aligned(ALIGNMENT, **arrays)
+    if isinstance(wanted, str):
+        return wanted
+    return "wgmma" if capability() == _HOPPER else "wmma"
 
 
 def _scale(scale: float | None, dim: int) -> float:

@@ -1,7 +1,7 @@
 """Attention of many queries on Hopper: both products by wgmma, the softmax of one tile beside the products of others.
 
-The design of FlashAttention-3 (Shah et al. 2024). A block has two or three warpgroups of 64 queries each, and one more of
-which a thread brings tiles of k and v by tensor copies to two rings. For each tile of keys a warpgroup starts the
+The design of FlashAttention-3 (Shah et al. 2024). A block has two or three warpgroups of 64 queries each, and one more
+of which a thread brings tiles of k and v by tensor copies to two rings. For each tile of keys a warpgroup starts the
 product of its queries with it, then that of the last tile's weights, which are in registers, with the last tile of
 values; while the second runs, it takes the softmax of the first. The warpgroups take turns in starting products (named
 barriers), so that one computes exponentials while another one's products run.
@@ -12,12 +12,13 @@ Keys are taken from the last tile to the first: only the first ones taken need a
 from __future__ import annotations
 
 from functools import cache
-from math import e, inf, log2
+from math import e, inf, log, log2
 from typing import Any, NamedTuple
 
 from ... import (
-    Kernel, Pipeline, Ptr, ScalarType, TensorMap, bf16x2, cdiv, dynamic_shared, f16, f16x2, f32, loop, maximum, mbarrier, minimum, mma,
-    otherwise, ptx, ptx_kernel, reg, s32, select, tensor_map, tiles, tma, u32, warp, wgmma, when,
+    Kernel, Pipeline, Ptr, ScalarType, TensorMap, bf16x2, cdiv, dynamic_shared, f16, f16x2, f32, loop, maximum,
+    mbarrier, minimum, mma, otherwise, ptx, ptx_kernel, reg, s32, select, tensor_map, tiles, tma, u32, warp, wgmma,
+    when,
 )
 
 from .. import arguments
@@ -32,7 +33,6 @@ GROUP, ROWS, SLAB = 128, 64, 64
 """Threads of a warpgroup, its queries, and the columns of 128 bytes of a tile."""
 STAGES = 2
 _FIRST_BARRIER = 1
-LN2 = 0.6931471805599453
 
 
 class Plan(NamedTuple):
@@ -154,12 +154,6 @@ class _Group:
         self.block, self.plan, self.kind = block, block.plan, block.kind
         self.number, self.limits = wgmma.number(), limits
         self.softmax = _Softmax(factor)
-        self.scores = wgmma.zeros(ROWS, self.plan.keys)
-        self.sums = wgmma.zeros(ROWS, self.plan.dim)
-        rows, depth = ROWS, self.plan.keys
-        pair = f16x2 if self.kind.dtype is f16 else bf16x2
-        blocks = {(0, step): [reg(pair) for _ in range(4)] for step in range(depth // 16)}
-        self.weights = mma.Fragment("a", self.kind.dtype, (rows, depth), blocks, 4)
         self.k_side, self.v_side = block.k_pipe.consumer(), block.v_pipe.consumer()
         self.leads = (ptx.tid.x & GROUP - 1) == 0
 
@@ -182,81 +176,87 @@ class _Group:
         with when(self.number == self.plan.groups - 1):
             ptx.barrier.cta.arrive(_FIRST_BARRIER, 2 * GROUP)
 
-    def multiply_keys(self) -> Any:
+    def multiply_keys(self, scores: Any) -> Any:
         slot = self.k_side.wait()
         wgmma.fence()
         queries, keys = self.block.queries[self.number], self.block.k[slot].T
-        wgmma.multiply(self.scores, queries, keys, accumulate=False, negate_a=self.kind.negative)
+        wgmma.multiply(scores, queries, keys, accumulate=False, negate_a=self.kind.negative)
         wgmma.commit()
         return slot
 
-    def multiply_values(self) -> Any:
+    def multiply_values(self, sums: Any, weights: Any) -> Any:
         slot = self.v_side.wait()
         wgmma.fence()
-        wgmma.multiply(self.sums, self.weights, self.block.v[slot])
+        wgmma.multiply(sums, weights, self.block.v[slot])
         wgmma.commit()
         return slot
 
-    def weigh(self, first: Any, masked: bool) -> list[Any]:
+    def weigh(self, scores: Any, first: Any, masked: bool) -> list[Any]:
         """The softmax of the scores of the keys from ``first`` on; of those beyond a row's limit the weight is 0."""
         if masked:
             column = ((ptx.laneid & 3) << 1).bits(s32)
             ends = [limit - first - column for limit in self.limits]
-            for i, register in enumerate(self.scores.registers):
+            for i, register in enumerate(scores.registers):
                 register.set(select(ends[i // 2 % 2] > i // 4 * 8 + i % 2, register.copy(), -inf))
-        return self.softmax.weigh(self.scores)
+        return self.softmax.weigh(scores)
 
-    def keep(self) -> None:
+    def keep(self, weights: Any, scores: Any) -> None:
         """The weights of the next product, once the last one has read its own."""
-        made = self.scores.fragment(self.kind.dtype)
+        made = scores.fragment(self.kind.dtype)
         for key, words in made.blocks.items():
-            for register, word in zip(self.weights.blocks[key], words):
+            for register, word in zip(weights.blocks[key], words):
                 register.set(word)
 
-    def attend(self, count: Any, whole: Any) -> None:
-        """All tiles, of which the first ``whole`` need no mask; then the sums are the result."""
+    def attend(self, count: Any, whole: Any) -> Any:
+        """The sums over all tiles, of which the first ``whole`` need no mask."""
+        scores, sums = wgmma.zeros(ROWS, self.plan.keys), wgmma.zeros(ROWS, self.plan.dim)
+        pair = f16x2 if self.kind.dtype is f16 else bf16x2
+        blocks = {(0, step): [reg(pair) for _ in range(4)] for step in range(self.plan.keys // 16)}
+        weights = mma.Fragment("a", self.kind.dtype, scores.shape, blocks, 4)
+        del blocks
         mbarrier.wait(self.block.ready, 0)
         with when(count > 0):
-            slot = self.multiply_keys()
+            slot = self.multiply_keys(scores)
             wgmma.wait(0)
             slot.release(pred=self.leads)
-            self.weigh(self.first(count, 0), True)
-            self.keep()
+            self.weigh(scores, self.first(count, 0), True)
+            self.keep(weights, scores)
             masked = maximum(count - whole, 1)
             with when(count > 1):
                 self.begin()
             with loop(1, masked) as number:
-                self.step(count, number, True)
+                self.step(scores, sums, weights, count, number, True)
             with loop(masked, count) as number:
-                self.step(count, number, False)
-            slot = self.multiply_values()
+                self.step(scores, sums, weights, count, number, False)
+            slot = self.multiply_values(sums, weights)
             wgmma.wait(0)
             slot.release(pred=self.leads)
+        return sums
 
     def first(self, count: Any, number: Any) -> Any:
         """The first key of the tile that is taken as this one."""
         return (count - 1 - number) * self.plan.keys
 
-    def step(self, count: Any, number: Any, masked: bool) -> None:
+    def step(self, scores: Any, sums: Any, weights: Any, count: Any, number: Any, masked: bool) -> None:
         """The scores of a tile, beside the values of the tile before."""
         self.turn()
-        k_slot, v_slot = self.multiply_keys(), self.multiply_values()
+        k_slot, v_slot = self.multiply_keys(scores), self.multiply_values(sums, weights)
         self.pass_on(number == count - 1)
         wgmma.wait(1)
         k_slot.release(pred=self.leads)
-        shrink = self.weigh(self.first(count, number), masked)
+        shrink = self.weigh(scores, self.first(count, number), masked)
         wgmma.wait(0)
         v_slot.release(pred=self.leads)
-        self.sums.map_rows(lambda v, by: v * by, shrink)
-        self.keep()
+        sums.map_rows(lambda v, by: v * by, shrink)
+        self.keep(weights, scores)
 
-    def store(self, to: Any, at: tuple[Any, Any]) -> None:
+    def store(self, sums: Any, to: Any, at: tuple[Any, Any]) -> None:
         """The result, by way of the queries' tile: head and row."""
         writer, tile = Writer(self.kind.dtype), self.block.queries[self.number]
         factors = self.softmax.factors()
-        self.sums.map_rows(lambda v, by: v * by, factors)
+        sums.map_rows(lambda v, by: v * by, factors)
         ptx.barrier.cta.sync(self.number + (_FIRST_BARRIER + self.plan.groups), GROUP)
-        writer.write(tile, self.sums.blocks[0], 0)
+        writer.write(tile, sums.blocks[0], 0)
         tma.fence()
         ptx.barrier.cta.sync(self.number + (_FIRST_BARRIER + self.plan.groups), GROUP)
         with when(self.leads):
@@ -268,7 +268,7 @@ class _Group:
         """Store the logarithm of each row's sum of weights, -inf of none; ``row`` is that of the warpgroup's first."""
         for half, (top, total) in enumerate(zip(self.softmax.top, self.softmax.total)):
             whole = warp.reduce_sum(total, 4)
-            logarithm = (top * self.softmax.factor + ptx.lg2.approx.f32(whole)) * LN2
+            logarithm = (top * self.softmax.factor + ptx.lg2.approx.f32(whole)) * log(2)
             at = row + thread_row(half)
             state.store(at, logarithm, pred=(at < queries) & ((ptx.laneid & 3) == 0))
 
@@ -280,7 +280,7 @@ def thread_row(half: int) -> Any:
 
 @cache
 def flash_kernel(kind: Kind) -> Kernel:
-    """``(q, k, v, out, queries, keys, heads a key head, factor)``: the maps are of (heads of all sequences, rows, D)."""
+    """``(q, k, v, out, [state,] queries, keys, heads a key head, factor)``: the maps are of (all heads, rows, D)."""
     plan = plan_of(kind.dim, kind.causal)
 
     def run(
@@ -306,10 +306,10 @@ def flash_kernel(kind: Kind) -> Kernel:
                 minimum(keys, row + thread_row(half) + shift + 1) if kind.causal else keys for half in range(2)
             ]
             mine = _Group(block, factor, limits)
-            mine.attend(count, whole)
+            sums = mine.attend(count, whole)
             if kind.state:
                 mine.note(state + ptx.mul.wide.u32(head, queries.bits(u32)), row, queries)
-            mine.store(out, (head, row))
+            mine.store(sums, out, (head, row))
 
     name = f"hopper_flash_{kind.dtype}_hd{kind.dim}{'_causal' * kind.causal}{'_negative' * kind.negative}"
     options: dict[str, Any] = {"maxntid": plan.threads, "minnctapersm": 1}

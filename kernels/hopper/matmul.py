@@ -1,9 +1,9 @@
 """Matrix products on Hopper: 16- and 8-bit matrices of any shape, sums in float32, by persistent blocks.
 
-A block has three warpgroups. One thread of the last brings tiles of a and b by tensor copies to a ring of stages; each of
-the others multiplies its half of the tile by wgmma from there, and stores it by way of `staging` while the next tile's
-stages are filled. Two neighbouring blocks of a column are a cluster and need the same tile of b: each brings a half
-of it to both. The registers that the copying warpgroup gives up (setmaxnreg) hold the others' sums.
+A block has three warpgroups. One thread of the last brings tiles of a and b by tensor copies to a ring of stages; each
+of the others multiplies its half of the tile by wgmma from there, and stores it by way of `staging` while the next
+tile's stages are filled. Two neighbouring blocks of a column are a cluster and need the same tile of b: each brings a
+half of it to both. The registers that the copying warpgroup gives up (setmaxnreg) hold the others' sums.
 
 What a and b lack of whole tiles is filled with 0 by the copies, and what c lacks is not stored by them.
 """
@@ -54,8 +54,8 @@ class Plan(NamedTuple):
 
 
 TILES = {(128, 256): 1024, (256, 128): 1152, (128, 128): 640, (64, 256): 704}
-"""Tiles, and the clocks that 128 bytes of k take: the larger of what tensor cores (4096 flops a clock) and shared memory
-(128 bytes a clock, written by the copies and read by wgmma) need.
+"""Tiles, and the clocks that 128 bytes of k take: the larger of what tensor cores (4096 flops a clock) and shared
+memory (128 bytes a clock, written by the copies and read by wgmma) need.
 """
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .backends import backend_name, processors
+from .backends import backend_name, capability, processors
 from .kernel import Kernel, ptx_kernel
 
 if TYPE_CHECKING:
     from .ptx_module import PtxModule, load
 
-__all__ = ["Kernel", "PtxModule", "backend_name", "load", "processors", "ptx_kernel"]
+__all__ = ["Kernel", "PtxModule", "backend_name", "capability", "load", "processors", "ptx_kernel"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from ..errors import LaunchError, caller
 if TYPE_CHECKING:
     from ..launch.device_memory import DeviceMemory
 
-__all__ = ["backend_name", "check", "choose", "device_memory", "processors"]
+__all__ = ["backend_name", "capability", "check", "choose", "device_memory", "processors"]
 
 _H100 = 132
 
@@ -73,6 +73,21 @@ def processors(backend: str | None = None) -> int:
     from ..gpu.device import driver
 
     return driver(config.current().device).processors
+
+
+def capability(backend: str | None = None) -> int:
+    """The compute capability of the GPU that a launch would take now, 90 for 9.0; of the emulator, which has all, 0.
+
+    >>> from ptxdsl import use
+    >>> with use("emulator"):
+    ...     capability()
+    0
+    """
+    if choose(backend) == "emulator":
+        return 0
+    from ..gpu.device import driver
+
+    return driver(config.current().device).capability
 
 
 def device_memory(backend: str | None = None, device: int | None = None) -> DeviceMemory | None:

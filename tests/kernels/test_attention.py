@@ -211,7 +211,7 @@ def test_tensor_cores_take_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
             attention.flash_attention(*(zeros(1, 1, 2, 16, dtype=dtype) for _ in range(3)), tensor_cores=True)
         assert caught.value.message == f"tensor cores take float16 or bfloat16, not {np.dtype(dtype)}"
         assert caught.value.hint == "leave `tensor_cores` out"
-    with pytest.raises(LaunchError, match=r"^tensor_cores is 2; it can be True, False or None\n"):
+    with pytest.raises(LaunchError, match='^tensor_cores is 2; it can be True, False, None, "wgmma" or "wmma"\n'):
         attention.flash_attention(*zeros(3, 1, 1, 2, 16), tensor_cores=2)  # type: ignore[arg-type]
     monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
     assert attention.flash_attention(*zeros(3, 1, 1, 2, 16)).dtype == np.float32

@@ -1,4 +1,4 @@
-"""Products by wgmma against float64: ragged shapes, every way of storing, tiles, types, epilogues, schedules, errors."""
+"""Products by wgmma against float64: ragged shapes, ways of storing, tiles, types, epilogues, schedules, errors."""
 
 from __future__ import annotations
 
@@ -146,11 +146,12 @@ def test_under_the_sanitizer(rng: np.random.Generator, blocks: int, turned: bool
 @pytest.mark.ptxas
 @pytest.mark.parametrize("kind", [
     Kind(bf16, bf16, bf16, (False, False), Plan(blocks=2)), Kind(f16, f16, f32, (True, True), Plan(256, 128, 4, 2)),
-    Kind(e4m3, e4m3, bf16, (False, False), Plan(), f32, math.gelu), Kind(f16, f16, f16, (False, True), Plan(64, 256, 4)),
+    Kind(e4m3, e4m3, bf16, (False, False), Plan(), f32, math.gelu),
+    Kind(f16, f16, f16, (False, True), Plan(64, 256, 4)),
     Kind(bf16, bf16, bf16, (False, False), Plan(128, 128, 6, 2), bf16, None, False),
 ])
 def test_the_assembler_adds_nothing(kind: Kind) -> None:
-    """No wait, fence or serialisation of its own (C75xx), no spills; and what a block takes of shared memory is there."""
+    """No wait, fence or serialisation of its own (C75xx), no spills, and shared memory for a block."""
     kernel = kernel_of(kind)
     assembled = assemble_module(kernel.ptx(), "sm_90a", options=("-v",))
     found = assembled.attributes(kernel.entry)

@@ -88,6 +88,8 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     searches.count += 1
     count, certain, grouped = 0, 0, False
     elements: list[_Element | None] = []
+    places: set[tuple[int, str, int]] = set()
+    """Those that hold it, each once: several frames may reach a list that a helper was handed."""
     for number, (each, found) in enumerate(zip(stack, holders(stack, register, trace))):
         if len(found.names) == 1 and not found.places:
             flow = flow_of(each.f_code)
@@ -95,7 +97,9 @@ def check_alias(reg: Any, depth: int = 2) -> None:
             certain += next(iter(found.names)) in flow.loaded(flow.index(each.f_lasti))
             elements.append(None)
         elif found.names or found.places:
-            count += len(found.names) + len({holder.place for holder in found.places})
+            new = {holder.place for holder in found.places} - places
+            places |= new
+            count += len(found.names) + len(new)
             use = _Use(each, found, trace, grouped)
             certain += use.check()
             grouped = use.grouped
