@@ -13,7 +13,8 @@ __all__ = ["pages", "write"]
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kernels": ("Kernels and launches", (
         "ptx_kernel", "Kernel", "ptx_func", "load", "Ptr", "Array", "TensorMap", "tensor_map", "Texture", "Sampler",
-        "Surface", "In", "Out", "InOut", "use", "device", "backend_name", "cdiv", "assemble",
+        "Surface", "In", "Out", "InOut", "use", "device", "backend_name", "capability",
+        "processors", "cdiv", "assemble",
     )),
     "language": ("The language", (
         "ptx", "reg", "select", "when", "otherwise", "loop", "break_if", "continue_if", "label", "pack", "unpack",

@@ -70,9 +70,10 @@ def _copied(array: Any, along: bool, turned: bool) -> Any:
 @cache
 def copy_kernel(dtype: ScalarType, across: bool) -> Kernel:
     """``y = x``, or, ``across``, ``y = x.T``."""
+    matrix: Any = Array[dtype, 2]
 
     @ptx_kernel(name=f"copy_matrix_{dtype}{'_turned' * across}")
-    def kernel(x: Array[dtype, 2], y: Array[dtype, 2]) -> None:
+    def kernel(x: matrix, y: matrix) -> None:
         column = ptx.ctaid.x * 32 + ptx.tid.x
         with when(column < y.shape[1]), loop(ptx.ctaid.y * 8 + ptx.tid.y, y.shape[0], ptx.nctaid.y * 8) as row:
             y[row, column] = x[column, row] if across else x[row, column]

@@ -217,7 +217,8 @@ class _Block:
 def kernel_of(kind: Kind) -> Kernel:
     """The kernel: ``(a, b, c, [bias,] columns of c, rows and columns of tiles of a cluster, steps along k, scale)``."""
     plan = kind.plan
-    target = TensorMap if kind.copied else Array[kind.c, 2]
+    target: Any = TensorMap if kind.copied else Array[kind.c, 2]
+    added = kind.bias
 
     def run(a: Any, b: Any, c: Any, bias: Any, n: Any, rows: Any, columns: Any, steps: Any, scale: Any) -> None:
         block = _Block(kind)
@@ -262,7 +263,7 @@ def kernel_of(kind: Kind) -> Kernel:
 
     @ptx_kernel(name=name + "_bias", **options)
     def biased(
-        a: TensorMap, b: TensorMap, c: target, bias: Ptr[kind.bias], n: u32, rows: u32, columns: u32, steps: u32,
+        a: TensorMap, b: TensorMap, c: target, bias: Ptr[added], n: u32, rows: u32, columns: u32, steps: u32,
         scale: f32,
     ) -> None:
         run(a, b, c, bias, n, rows, columns, steps, scale)
