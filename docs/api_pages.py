@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Graph", "graph", "synchronize",
     )),
     "tools": ("Profiling, debugging, tuning", (
-        "profile", "trace_thread", "debug", "outcomes", "autotune", "Config", "Loc",
+        "profile", "forecast", "Forecast", "trace_thread", "debug", "outcomes", "autotune", "Config", "Loc",
     )),
 }
 """The names of `ptxdsl` that are neither types nor errors nor modules."""
@@ -36,7 +36,7 @@ MODULES = (
 )
 CLASSES = (
     "Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support",
-    "Pipeline",
+    "Pipeline", "Forecast", "forecast",
 )
 
 

@@ -52,4 +52,5 @@ def _product(form: Form, m: int, n: int, k: int) -> Flops:
     factors = types[-2] if len(types) > 2 else "f16"  # wmma names only what it adds where the factors are f16
     half = any(token.partition("::")[0] == "sp" for token in form.tokens)
     count = 4 if (m, n, k, factors) == (8, 8, 4, "f16") else 1  # products of m8n8k4
-    return Flops(factors, 0, 2 * m * n * k * count // (1 + half)) if types else _NOTHING
+    warps = 4 if form.effects.converges == "warpgroup" else 1
+    return Flops(factors, 0, 2 * m * n * k * count // (1 + half) // warps) if types else _NOTHING

@@ -26,6 +26,8 @@ from .run import Run
 
 if TYPE_CHECKING:
     from ..emulator.tools.tiers import Tiers
+    from ..forecasting.machines import Machine
+    from ..forecasting.result import Forecast
     from ..gpu.assembler import Assembled
     from ..gpu.cubin import Attributes
     from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
@@ -299,6 +301,18 @@ class Launch:
         from ..emulator.tools.debugger import debug
 
         debug(self, *args, **named)
+
+    def forecast(
+        self, *args: object, gpu: str | Machine = "h200", clock: int | None = None, sample: int | None = None,
+        **named: Any,
+    ) -> Forecast:
+        """How long this launch would take on a GPU, and why: :func:`ptxdsl.forecast` of it, with its arguments.
+
+        It runs on the emulator, as many blocks as ``sample`` says, and leaves the arguments as they are.
+        """
+        from ..forecasting.forecast import of_launch
+
+        return of_launch(self, args, named, gpu, clock, sample)
 
     def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...] | None) -> None:
         """Launch with every check there is; without a ``key`` of a fast path, only make ready for it."""

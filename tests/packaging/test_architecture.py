@@ -27,6 +27,7 @@ LAYERS = [
     ["language"],
     ["launch"],
     ["emulator", "gpu"],
+    ["forecasting"],
     ["kernel"],
     ["frameworks"],
     ["jax", "torch"],
@@ -56,9 +57,10 @@ EMULATOR = [
     ["outcomes"],
 ]
 ON_DEMAND = (
-    "emulator", "gpu", "analysis", "text", "verify", "launch.arguments", "launch.device_array", "isa.generate",
-    "kernels", "kernel.device_arrays", "launch.foreign_arguments", "kernel.ptx_module", "language.foreign_names",
-    "language.introspection.memo_tables", "language.rules.changed_lines", "language.rules.state_reads",
+    "emulator", "gpu", "forecasting", "analysis", "text", "verify", "launch.arguments", "launch.device_array",
+    "isa.generate", "kernels", "kernel.device_arrays", "launch.foreign_arguments", "kernel.ptx_module",
+    "language.foreign_names", "language.introspection.memo_tables", "language.rules.changed_lines",
+    "language.rules.state_reads",
 )
 """What a function may import for itself, since importing the language does not need it: the backends, and what only
 the first launch, foreign PTX, numpy's arrays, or the few regions that change Python state and errors need.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BULK_BYTES", "BarrierFollowing", "Breakpoint", "BulkGroup", "BulkReport", "BulkShadowCheck", "CopyBegin",
     "CopyCommit", "CopyWait", "CountBranch", "CountExecution", "CountMemory", "EpochArrive", "EpochBarrier",
-    "EpochBegin", "EpochWarpBarrier", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck",
+    "EpochBegin", "EpochWarpBarrier", "MarkSectors", "MbarrierFollowing", "OrderLookup", "OrderSearch", "ShadowCheck",
     "ShadowInspection",
     "SyncAccess", "SyncBarrier", "SyncBarrierEnd", "SyncFollowing", "SyncInstruction", "SyncMbarrier",
     "TensorReadCheck", "TensorShadowCheck",
@@ -360,6 +360,17 @@ class CountMemory(
     address: OperandClass
     nbytes: int
     exclusive: bool
+    guard: OperandClass
+
+
+class MarkSectors(
+    MicroOp, may_fault=False, repeatable=False, inlinable="for observers", instrumentation=True
+):
+    """Sets ``bits`` in the bytes that stand for the sectors that are touched (:attr:`..machine.layout.Block.MARKS`)."""
+
+    address: OperandClass
+    nbytes: int
+    bits: int
     guard: OperandClass
 
 

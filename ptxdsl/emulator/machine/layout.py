@@ -202,6 +202,8 @@ class Block(Struct):
     """Functions that make all of them, those that an mbarrier waits for, and some."""
     MAKE_COUNTED = field("Q")
     MAKE_SOME = field("Q")
+    MARKS = field("Q")
+    """Of each entry of the buffer table the address of a byte for each of its sectors, 0 where they are not marked."""
 
 
 class Cluster(Struct):

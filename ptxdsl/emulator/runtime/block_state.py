@@ -98,6 +98,8 @@ class LaunchState:
         """What its clusters ran in, for the next launch (:mod:`.clusters`)."""
         self.shadow: Any = None
         """What its sanitizer leaves to the next launch."""
+        self.only: tuple[int, int] | None = None
+        """The first block that runs and the one behind the last, in clusters the clusters; None for all."""
         self.locks = True
         """Whether its atomics need the host's (:mod:`.alone`)."""
         self.begin()
@@ -146,6 +148,12 @@ class LaunchState:
         """Blocks that have not been started."""
         started, = _NEXT.unpack_from(self.view, Launch.NEXT)
         return max(0, self.blocks - int(started))
+
+    def limit(self, first: int, end: int) -> None:
+        """Run only the blocks (of a launch in clusters: the clusters) from ``first`` to before ``end``."""
+        self.only = first, end
+        self.blocks = end
+        copy_bytes(self.address + Launch.NEXT, _BLOCKS.pack(first, end), _BLOCKS.size)
 
     def take(self) -> int:
         """How many blocks have been started before the one that starts now."""

@@ -78,7 +78,8 @@ class ClusterPool:
         self.grid: Shape3 = (x, y, z)
         self.schedule = SeededSchedule(launch) if launch.config.seed is not None else None
         count = x * y * z
-        self.left = deque(range(count) if self.schedule is None else self.schedule.shuffled(count))
+        first, end = launch.only or (0, count)
+        self.left = deque(range(first, end) if self.schedule is None else self.schedule.shuffled(count))
         self.plain = self.schedule is None and launch.tool.compiled_turns
         """Whether compiled code may go from block to block."""
         self.pace = code.pace

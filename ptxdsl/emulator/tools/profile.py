@@ -30,12 +30,12 @@ from .counters import counted_access
 from .observer import Observer, probed
 from .profile_data import KernelProfile, ProfileData
 
-__all__ = ["profile"]
+__all__ = ["SPACES", "Counting", "profile"]
 
-_SPACES = ("global", "shared", "local", "generic")
+SPACES = ("global", "shared", "local", "generic")
 
 
-class _Counting(KernelProfile):
+class Counting(KernelProfile):
     """A kernel whose launches are counted."""
 
     def __init__(self, spaces: AddressSpaces) -> None:
@@ -65,7 +65,7 @@ class _Counting(KernelProfile):
             indexed = effects.control == "indexed_branch"
             index = low.operands.source(statement.operands[0], 32, False) if indexed else NOTHING
             low.emit(CountBranch(guard.kind, index.kind), guard, index, row)
-        elif access is not None and access.space in _SPACES:
+        elif access is not None and access.space in SPACES:
             operand = statement.operands[access.operand]
             assert isinstance(operand, Address)
             kind, _, address = low.address(statement, operand, access.nbytes, False)
@@ -132,14 +132,14 @@ class profile(Observer, ProfileData):
     def __init__(self) -> None:
         Observer.__init__(self)
         ProfileData.__init__(self)
-        self._counting: dict[int, _Counting] = {}
+        self._counting: dict[int, Counting] = {}
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and count what it does."""
         super().run(launch)
         kernel = self._counting.get(id(launch.spaces))
         if kernel is None:
-            kernel = self._counting[id(launch.spaces)] = self._kernels[id(launch.spaces)] = _Counting(launch.spaces)
+            kernel = self._counting[id(launch.spaces)] = self._kernels[id(launch.spaces)] = Counting(launch.spaces)
         kernel.launches += 1
         code = kernel.code(launch.config.block)
         launch.tool = counts = _Counts(kernel.allocate(code.graph.statements))

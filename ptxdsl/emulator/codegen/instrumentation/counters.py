@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory, Stop
+from ...instructions.instrumentation import Breakpoint, CountBranch, CountExecution, CountMemory, MarkSectors, Stop
 from ...machine.layout import LANES, LOCAL_WINDOW, SHARED_WINDOW, Block, Entry, Warp
 from ...machine.status import Count, Status
 from ..data import guard_mask, source
@@ -191,6 +191,46 @@ def _each_distinct(h: Handler, values: Any, mask: Any, body: Callable[[Any, Any]
         return h.ir.and_(left, h.ir.not_(same))
 
     h.loop(mask, h.nonzero, turn)
+
+
+@emits(MarkSectors)
+def mark_sectors(h: Handler, op: MarkSectors) -> None:
+    """The lanes whose addresses lie in the array of the first one together, then those of the next array."""
+    places = Access(h, op.address, None, op.nbytes, False).vector()
+    lanes = guard_mask(h, op.guard, True)
+    table, marks = h.load(h.block, Block.TABLE, pointer), h.load(h.block, Block.MARKS, pointer)
+    entries = h.ir.zext(h.load(h.block, Block.ENTRIES, i32), i64)
+    low, size, array = (_variable(h, i64) for _ in range(3))
+
+    def turn(left: Any) -> Any:
+        address = h.ir.extract_element(places, h.first_lane(left))
+        for place in (low, size, array):
+            h.ir.store(h.i64(0), place)
+
+        def one(number: Any) -> None:
+            entry = h.add(table, h.ir.mul(number, h.i64(Entry.nbytes)))
+            start, extent = h.load(entry, Entry.LOW, i64), h.load(entry, Entry.SIZE, i64)
+            inside = h.ir.icmp_unsigned("<", h.ir.sub(address, start), extent)
+            marked = h.load(h.add(marks, h.ir.shl(number, h.i64(3))), 0, i64)
+            for place, value in ((low, start), (size, extent), (array, marked)):
+                h.ir.store(h.ir.select(inside, value, h.ir.load(place)), place)
+
+        h.count(entries, 1, one)
+        offsets = h.ir.sub(places, h.splat(h.ir.load(low)))
+        inside = h.mask(h.ir.icmp_unsigned("<", offsets, h.splat(h.ir.load(size))))
+        same = h.ir.or_(h.ir.and_(left, inside), h.ir.and_(left, h.ir.sub(h.i32(0), left)))
+        base = h.ir.load(array)
+        numbers = h.ir.lshr(offsets, h.splat(h.i64(SECTOR_BITS)))
+
+        def mark(lane: Any) -> None:
+            place = h.ir.inttoptr(h.ir.add(base, h.ir.extract_element(numbers, lane)), pointer)
+            h.ir.store(h.ir.or_(h.ir.load(place), ir.Constant(ir.IntType(8), op.bits)), place)
+
+        h.for_each_lane(h.ir.select(h.nonzero(base), same, h.i32(0)), mark)
+        return h.ir.and_(left, h.ir.not_(same))
+
+    h.loop(lanes, h.nonzero, turn)
+    h.next()
 
 
 @emits(Breakpoint)
