@@ -16,6 +16,7 @@ __all__ = [
     "linalg",
     "norm",
     "quant",
+    "random",
     "reduce",
     "scan",
     "select",
