@@ -21,6 +21,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 PAGES = (
     "README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "ptxdsl/isa/README.md",
     *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+    *(f"docs/{path.parent.name}/{path.name}" for path in sorted((ROOT / "docs").glob("*to*/*.md"))),
 )
 
 
