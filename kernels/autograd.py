@@ -37,7 +37,7 @@ class _Pass(NamedTuple):
         needs = frozenset(name for name, needed in zip(self.given, wanted) if needed)
         known = {**self.saved, **tensors, "needs": needs}
         known.update({f"grad_{name}": gradient for name, gradient in zip(self.results, incoming)})
-        found = self.backward(**{name: known[name] for name in inspect.signature(self.backward).parameters})
+        found = self.backward(**{name: known.get(name) for name in inspect.signature(self.backward).parameters})
         return [found[name] if name in needs else None for name in self.given]
 
 

@@ -142,8 +142,8 @@ class Row:
                     for pointer, values in zip(pointers, made):
                         store(pointer, chunk.at, values)
 
-        if self.plan.threads == 32 and not self.plan.exact:
-            ptx.bar.warp.sync(warp.MASK)  # several lanes have loaded the last vector, which one of them may store to
+        if self.plan.threads == 32:
+            ptx.bar.warp.sync(warp.MASK)  # a lane may store to what others have loaded, as the last vector
         self.visit(body)
 
 

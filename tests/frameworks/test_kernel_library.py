@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import elementwise, linalg, norm  # noqa: E402
+from ptxdsl.kernels import elementwise, linalg, loss, norm, optim  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -173,3 +173,38 @@ def test_products_of_torch() -> None:
     torch.testing.assert_close(linalg.matmul(a, b.T), a @ b.T)
     eighth = a.to(torch.float8_e4m3fn)
     torch.testing.assert_close(linalg.matmul(eighth, eighth.T), eighth.float() @ eighth.float().T)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("shape", [(4, 5), (5,), (2, 5, 3)])
+def test_gradients_of_cross_entropy(reduction: str, shape: tuple[int, ...]) -> None:
+    logits, target = double(*shape), torch.randint(0, 5, shape[:1] + shape[2:] if len(shape) > 1 else ())
+    if target.ndim:
+        target[-1] = -100
+    given = {"reduction": reduction, "label_smoothing": 0.2}
+    assert torch.autograd.gradcheck(lambda logits: loss.cross_entropy(logits, target, **given), (logits,))
+    of_torch = torch.nn.functional.cross_entropy(logits, target, **given)
+    torch.testing.assert_close(loss.cross_entropy(logits, target, **given), of_torch)
+
+
+def test_optimisers_are_those_of_torch() -> None:
+    mine, others = (torch.nn.Parameter(torch.linspace(-1, 1, 13)) for _ in range(2))
+    mean, square, buffer = torch.zeros(3, 13)
+    adamw = torch.optim.AdamW([others], lr=1e-2, weight_decay=0.1)
+    for step in (1, 2, 3):
+        others.grad = torch.randn(13)
+        with torch.no_grad():
+            optim.adamw(mine, others.grad, mean, square, step, lr=1e-2, weight_decay=0.1)
+        adamw.step()
+        torch.testing.assert_close(mine, others)
+    sgd = torch.optim.SGD([others], lr=0.1, momentum=0.9, weight_decay=0.1, nesterov=True)
+    for _ in range(3):
+        others.grad = torch.randn(13)
+        with torch.no_grad():
+            optim.sgd(mine, others.grad, buffer, lr=0.1, momentum=0.9, weight_decay=0.1, nesterov=True)
+        sgd.step()
+        torch.testing.assert_close(mine, others)
+    mine.grad = others.grad.clone()
+    norm_of_torch = torch.nn.utils.clip_grad_norm_([others], 0.5)
+    torch.testing.assert_close(optim.clip_grad_norm([mine.grad], 0.5)[0], norm_of_torch)
+    torch.testing.assert_close(mine.grad, others.grad)
