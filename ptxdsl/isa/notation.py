@@ -130,7 +130,8 @@ class Block:
                     values = self.body.partition(f".{part} =")[2].partition("\n")[0]
                 else:
                     values = self.lets.get(part, "")
-                return token in values or "$" in values or "{" in values
+                values = _filled(values, self.lets)
+                return token in values or "{" in values
         return True
 
     @cached_property
