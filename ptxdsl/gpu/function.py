@@ -113,6 +113,10 @@ class LoadedFunction:
         found = self._prepared.get(id(geometry))
         if found is None:
             self._check(geometry)
+            if geometry.cooperative or geometry.cluster is not None:
+                self._check_room(geometry)
+            if geometry.stack:
+                self.gpu.grow_stack(geometry.stack)
             if len(self._prepared) >= 256:
                 self._prepared.clear()
             found = self._prepared[id(geometry)] = Prepared(geometry, {})
@@ -140,10 +144,12 @@ class LoadedFunction:
             gpu.call("cuFuncSetAttribute", self.handle, which, 1)
         if static + geometry.shared > Limits().static_shared:
             self._allow(geometry.shared)
-        if geometry.cooperative or geometry.cluster is not None:
-            self._check_room(geometry)
-        if geometry.stack:
-            gpu.grow_stack(geometry.stack)
+
+    def active_clusters(self, geometry: LaunchConfig) -> int:
+        """The clusters of a launch that the GPU has room for at once."""
+        with self.gpu.current():
+            self._check(geometry)
+            return int(self.gpu.call("cuOccupancyMaxActiveClusters", self.handle, _struct(self.gpu.cu, geometry, 0)))
 
     def _allow(self, nbytes: int) -> None:
         """Let launches have so much dynamic shared memory; what they were allowed before holds."""
@@ -159,7 +165,7 @@ class LoadedFunction:
             occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
             room = gpu.call(occupancy, self.handle, geometry.threads, geometry.shared) * gpu.processors
         else:
-            room = gpu.call("cuOccupancyMaxActiveClusters", self.handle, _struct(gpu.cu, geometry, 0)) * size
+            room = self.active_clusters(geometry) * size
             if not room:
                 raise LaunchError(
                     f"this GPU ({gpu.name}) has no room for a cluster of {size} blocks of kernel "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Union
 
-from ..isa.targets import Limits, Multiprocessor, limits, multiprocessor
+from ..isa.targets import Limits, Multiprocessor, groups, limits, multiprocessor
 from ..text_table import bar, table
 from .cubin import Attributes
 
@@ -51,6 +51,22 @@ class Occupancy:
     shared: int
     barriers: int
     max_threads: int = Limits().threads
+    cluster: int = 1
+    """Blocks of a cluster."""
+    told: int | None = None
+    """The clusters that a GPU's driver has room for."""
+
+    @property
+    def clusters(self) -> int | None:
+        """Clusters resident on a whole GPU at once: as its driver says, else at most as many; None where neither knows.
+
+        The blocks of a cluster run on the multiprocessors of one group, of which :func:`..isa.targets.groups` knows
+        what is published. ``cuOccupancyMaxActiveClusters`` knows the groups of the GPU at hand.
+        """
+        found = groups(self.arch)
+        if self.told is not None or found is None:
+            return self.told
+        return sum(processors * self.blocks // self.cluster for processors in found.processors)
 
     @property
     def allowed(self) -> dict[str, int]:
@@ -147,8 +163,16 @@ class Occupancy:
         return (
             f"<occupancy on {self.arch}: {_count(self.blocks, 'block')} of {_count(self.threads, 'thread')}, "
             f"{self.warps} of {self.max_warps} warps ({100 * self.fraction:.0f} %), "
-            f"limited by {_listed(self.limited_by)}>"
+            f"limited by {_listed(self.limited_by)}{self._clusters_told}>"
         )
+
+    @property
+    def _clusters_told(self) -> str:
+        found, clusters = groups(self.arch), self.clusters
+        if self.cluster == 1 or clusters is None:
+            return ""
+        counted = f"{_count(clusters, 'cluster')} of {self.cluster} blocks"
+        return f"; {counted} on this GPU" if self.told is not None or found is None else f"; at most {counted} on {found.gpu}"
 
 
 def _count(number: int, what: str) -> str:

@@ -241,6 +241,31 @@ def multiprocessor(target: str) -> Multiprocessor:
     return found
 
 
+class Groups(NamedTuple):
+    """How the multiprocessors of a ``gpu`` are grouped (CUDA's GPCs): the blocks of a cluster run in one group."""
+
+    gpu: str
+    processors: tuple[int, ...]
+
+
+_GROUPS = {
+    90: Groups("an H100 SXM", (18, 18, 16, 16, 16, 16, 16, 16)),
+    120: Groups("an RTX 5090", (16, 16, 16, 16, 16, 16, 16, 16, 14, 14, 14)),
+}
+"""By the number of the target, where NVIDIA has published it: 66 and 85 pairs of multiprocessors in 8 and 11 groups, of
+the architectures' whitepapers. They are taken to be spread evenly; chips of one product differ in that.
+"""
+
+
+def groups(target: str) -> Groups | None:
+    """The groups of a GPU of a target; None where they are not published.
+
+    >>> sum(groups("sm_90a").processors), groups("sm_100")
+    (132, None)
+    """
+    return _GROUPS.get(_ALL[assembled(target)].number)
+
+
 def limits(target: str) -> Limits:
     """The limits of a target: table "Technical Specifications per Compute Capability" of the CUDA programming guide.
 

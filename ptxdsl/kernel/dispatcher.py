@@ -6,6 +6,7 @@ constants and the target of a launch.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from ctypes import c_bool
@@ -295,6 +296,25 @@ class Launch:
         So that the first launch costs what the others do, in a benchmark or before a graph is captured.
         """
         self._launch(args, named, None)
+
+    def occupancy(self, *, arch: str | None = None, **constants: Any) -> Occupancy:
+        """How many blocks of this geometry are resident on a multiprocessor at once: see :meth:`Dispatcher.occupancy`.
+
+        With a cluster, ``.clusters`` are those resident on a whole GPU at once: on the one that launches take, as its
+        driver says; without one, or for another ``arch``, at most as many on a GPU whose structure is published.
+        """
+        geometry = self.config
+        found = self.kernel.occupancy(geometry.block, geometry.shared, arch=arch, **constants)
+        if geometry.cluster is None:
+            return found
+        told = None
+        if arch is None and choose(self.prepared.backend) == "gpu":
+            from ..gpu.device import driver
+            from ..gpu.function import LoadedFunction
+
+            function = LoadedFunction(self.kernel.compiled(constants), driver(config.current().launch_device))
+            told = function.active_clusters(geometry)
+        return replace(found, cluster=math.prod(geometry.cluster), told=told)
 
     def debug(self, *args: object, **named: Any) -> None:
         """Run the kernel and stop at lines of one thread: :func:`ptxdsl.debug` of this launch, with its arguments."""

@@ -234,3 +234,44 @@ def test_as_the_driver_says(rng: np.random.Generator) -> None:
         for threads in [32, 96, 1024, *rng.integers(1, 1025, 50)]:
             says = gpu.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function.handle, int(threads), 0)
             assert reverse.occupancy(int(threads)).blocks == says, threads
+
+
+@pytest.mark.ptxas
+@pytest.mark.parametrize(("size", "busy"), [(2, 2), (4, 1), (8, 2), (16, 1), (16, 0)])
+def test_clusters_as_the_driver_says(cu: Standin, size: int, busy: int) -> None:
+    """The stand-in has 10 multiprocessors, in groups of 8 and 2."""
+    @ptx_kernel
+    def k(x: Ptr[f32]) -> None:
+        x[ptx.tid.x] = 1.0
+
+    cu.busy = busy
+    found = k.configure(16, 64, cluster=size).occupancy()
+    expected = 8 * busy // size + 2 * busy // size
+    assert (found.clusters, found.cluster, found.threads) == (expected, size, 64)
+    count = f"{expected} cluster{'s' * (expected != 1)}"
+    assert repr(found).endswith(f"; {count} of {size} blocks on this GPU>")
+    assert (cu.attributes == {"NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1}) is (size > 8)
+    assert not cu.launches
+    assert k.configure(16, 64, cluster=size, backend="emulator").occupancy(arch="sm_100").clusters is None
+
+
+@pytest.mark.ptxas
+def test_clusters_without_a_gpu(rng: np.random.Generator) -> None:
+    """Against a loop that places the blocks; at 1 block a multiprocessor 132 of them are resident on an H100."""
+    with ptxdsl.use("emulator"):
+        for size in (1, 2, 3, 4, 8, 16):
+            found = reverse.configure(48, 1024, cluster=size, shared=0).occupancy(arch="sm_90a")
+            placed = 0
+            for processors in (18, 18, 16, 16, 16, 16, 16, 16):
+                free = processors * found.blocks
+                while free >= size:
+                    free, placed = free - size, placed + 1
+            assert (found.clusters, found.blocks) == (placed, 2)
+        large = reverse.configure(16, (256, 4), cluster=(4, 1, 1)).occupancy(arch="sm_90")
+        assert repr(large) == (
+            "<occupancy on sm_90: 2 blocks of 1024 threads, 64 of 64 warps (100 %), limited by threads; "
+            "at most 66 clusters of 4 blocks on an H100 SXM>"
+        )
+        assert reverse.configure(4, 1024, cluster=2).occupancy(arch="sm_120").clusters == 85
+        assert reverse.configure(4, 1024).occupancy(arch="sm_90").cluster == 1
+        assert reverse.configure(4, 1024, cluster=2).occupancy(arch="sm_103").clusters is None
