@@ -36,6 +36,10 @@ class Assembled(NamedTuple):
 
         return attributes_of(self.text, self.log, self.arch, entry)
 
+    def knows_stack(self, entry: str) -> bool:
+        """Whether ptxas could tell how much of a call stack ``entry`` takes, which the driver then provides."""
+        return f"Stack size for entry function '{entry}' cannot be" not in self.log
+
 
 def assemble(text: str, arch: str = "auto", *, options: Sequence[str] = ()) -> bytes:
     """The cubin of a PTX module for a target such as ``"sm_90a"``; ``auto`` is the module's ``.target``.
@@ -51,9 +55,13 @@ def assemble(text: str, arch: str = "auto", *, options: Sequence[str] = ()) -> b
 
 
 def assemble_module(
-    text: str, arch: str = "auto", *, options: Sequence[str] = (), version: tuple[int, int] | None = None
+    text: str, arch: str = "auto", *, options: Sequence[str] = (), version: tuple[int, int] | None = None,
+    stacks: bool = True,
 ) -> Assembled:
-    """As :func:`assemble`, with the assembler's log. ``version`` is the text's ``.version``, where that is known."""
+    """As :func:`assemble`, with the assembler's log. ``version`` is the text's ``.version``, where that is known.
+
+    Without ``stacks`` no warning says that a stack is not known.
+    """
     if version is None or arch == "auto":
         from .ptxas import version_and_target
 
@@ -77,7 +85,7 @@ def assemble_module(
     if "warning" in log or "(C" in log:
         from .ptxas import warn
 
-        warn(text, log)
+        warn(text, log, stacks=stacks)
     return Assembled(cubin, log, arch, text)
 
 

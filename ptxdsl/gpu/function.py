@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+import warnings
 import weakref
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DriverError, LaunchError, caller
+from ..errors import DriverError, LaunchError, Loc, PtxWarning, caller
 from ..isa.targets import PORTABLE_CLUSTER, Limits
 from ..launch import Argument, Handle, LaunchConfig, Scalar
 from ..launch.geometry import SYNC_DOMAINS
@@ -49,9 +50,12 @@ class LoadedModule:
         arch = gpu.target(kernel.module.target)
         with gpu.uncaptured():
             try:
-                self.handle = gpu.call("cuModuleLoadData", kernel.assembled(arch).cubin)
+                assembled = kernel.assembled(arch)
+                self.handle = gpu.call("cuModuleLoadData", assembled.cubin)
+                self.knows_stack = assembled.knows_stack
             except NoAssembler:
                 self.handle = _compiled_in_driver(kernel, gpu)
+                self.knows_stack = lambda entry: True  # noqa: ARG005  # of what the driver itself has compiled
         self.kept = ctypes.c_bool(False)
         self.dynamic: dict[str, int] = {}
         """The most dynamic shared memory that each entry has been allowed, in bytes."""
@@ -117,10 +121,24 @@ class LoadedFunction:
                 self._check_room(geometry)
             if geometry.stack:
                 self.gpu.grow_stack(geometry.stack)
+            else:
+                self._warn_of_stack()
             if len(self._prepared) >= 256:
                 self._prepared.clear()
             found = self._prepared[id(geometry)] = Prepared(geometry, {})
         return found
+
+    def _warn_of_stack(self) -> None:
+        """Say, once a kernel, that nobody knows how much of a call stack it takes."""
+        name, warned = self.kernel.entry, self.kernel.warned
+        if "stack" in warned or self.loaded.knows_stack(name):
+            return
+        warned.add("stack")
+        loc = caller() or Loc("<unknown>", 0)
+        warnings.warn_explicit(
+            f"ptxas cannot tell how much stack kernel `{name}` takes, and a GPU gives 1 KiB a thread at first; "
+            "a launch says how much: `.configure(grid, block, stack=16384)`", PtxWarning, loc.file, loc.line,
+        )
 
     def _check(self, geometry: LaunchConfig) -> None:
         gpu, name, attribute = self.gpu, self.kernel.entry, self.gpu.cu.CUfunction_attribute

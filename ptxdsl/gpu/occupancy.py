@@ -172,7 +172,9 @@ class Occupancy:
         if self.cluster == 1 or clusters is None:
             return ""
         counted = f"{_count(clusters, 'cluster')} of {self.cluster} blocks"
-        return f"; {counted} on this GPU" if self.told is not None or found is None else f"; at most {counted} on {found.gpu}"
+        if self.told is not None or found is None:
+            return f"; {counted} on this GPU"
+        return f"; at most {counted} on {found.gpu}"
 
 
 def _count(number: int, what: str) -> str:

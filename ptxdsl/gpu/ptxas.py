@@ -103,16 +103,19 @@ _registry: dict[Any, Any] = {}
 _STACK = "; a launch says how many bytes a thread may take: `.configure(grid, block, stack=16384)`"
 
 
-def warn(text: str, log: str) -> None:
+def warn(text: str, log: str, *, stacks: bool) -> None:
     """Performance advice and warnings as Python warnings, at the Python line of the instruction that they are about."""
     lines: list[str] = []
     for line, severity, message in _diagnostics(log):
         if severity != "warning" and not _CODE.match(message):
             continue
+        unknown_stack = message.startswith("Stack size")
+        if unknown_stack and not stacks:
+            continue
         lines = lines or text.splitlines()
         loc = _python_line(lines, line or _mentioned(lines, message)) or Loc("<ptx>", line or 1)
         kind = PerformanceWarning if "Performance" in message else PtxWarning
-        advice = _STACK if message.startswith("Stack size") else ""
+        advice = _STACK if unknown_stack else ""
         warnings.warn_explicit(f"ptxas: {message}{advice}", kind, loc.file, loc.line, registry=_registry)
 
 

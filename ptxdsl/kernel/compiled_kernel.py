@@ -163,7 +163,9 @@ class CompiledKernel:
 
         found = self.cache.assembled.get(arch)
         if found is None:
-            found = self.cache.assembled[arch] = assemble_module(self.text, arch, version=self.module.version)
+            found = self.cache.assembled[arch] = assemble_module(
+                self.text, arch, version=self.module.version, stacks=False
+            )
             self._dump(found)
         return found
 

@@ -12,7 +12,7 @@ from driver_standin import Standin
 from gpu_harness import make_saxpy
 
 import ptxdsl
-from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_kernel, shared, u32, u64, use, when
+from ptxdsl import Array, Ptr, dynamic_shared, f32, ptx, ptx_func, ptx_kernel, reg, shared, u32, u64, use, when
 from ptxdsl.config import override
 from ptxdsl.errors import DriverError, LaunchError, PtxWarning
 from ptxdsl.gpu import assembler, ptxas, tools
@@ -225,3 +225,29 @@ def test_an_unknown_stack_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         "ptxas: Stack size for entry function 'k' cannot be statically determined; a launch says how many bytes a "
         "thread may take: `.configure(grid, block, stack=16384)`"
     )
+
+
+def test_a_launch_tells_of_an_unknown_stack(cu: Standin) -> None:
+    """Once a kernel, and only where the launch does not say it."""
+    @ptx_func
+    def down(n: u32) -> u32:
+        result = reg(u32, 0)
+        with when(n != 0):
+            result.set(down(n - 1) * 3 + n)
+        return result
+
+    @ptx_kernel
+    def k(x: Ptr[u32]) -> None:
+        x[0] = down(x[0])
+
+    cu.layout, x = "Q", ptxdsl.zeros(1, u32)
+    k.configure(1, 1, stack=4096)(x)
+    launch = k[1, 1]
+    with pytest.warns(PtxWarning) as caught:
+        launch(x)
+    assert [str(warning.message) for warning in caught] == [
+        "ptxas cannot tell how much stack kernel `k` takes, and a GPU gives 1 KiB a thread at first; a launch says how "
+        "much: `.configure(grid, block, stack=16384)`"
+    ]
+    assert caught[0].filename == __file__
+    k[1, 2](x)

@@ -16,6 +16,7 @@ from driver_standin import Standin
 import ptxdsl
 from ptxdsl import Ptr, dynamic_shared, f32, ptx, ptx_kernel, shared
 from ptxdsl.errors import LaunchError, TargetError
+from ptxdsl.gpu.device import Driver
 from ptxdsl.gpu.occupancy import Occupancy
 from ptxdsl.gpu.tools import _wheel_folders
 from ptxdsl.isa.targets import TARGETS, limits, multiprocessor
@@ -222,14 +223,11 @@ def test_what_is_not_known() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.ptxas
-def test_as_the_driver_says(rng: np.random.Generator) -> None:
-    from ptxdsl.gpu.device import driver, unavailable
+def test_as_the_driver_says(real_gpu: Driver, rng: np.random.Generator) -> None:
     from ptxdsl.gpu.function import LoadedFunction
 
-    if why := unavailable():
-        pytest.skip(why)
     with ptxdsl.use("gpu"):
-        gpu = driver()
+        gpu = real_gpu
         function = LoadedFunction(reverse.compiled({}), gpu)
         for threads in [32, 96, 1024, *rng.integers(1, 1025, 50)]:
             says = gpu.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function.handle, int(threads), 0)

@@ -62,6 +62,7 @@ def test_a_launch_changes_nothing_of_that(rng: np.random.Generator) -> None:
     assert pickle.dumps(pickled_kernels.saxpy) == before and len(before) < 300
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_another_process_finds_kernels_by_their_names(protocol: int, rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((2, 77), np.float32)
@@ -76,6 +77,7 @@ def test_another_process_finds_kernels_by_their_names(protocol: int, rng: np.ran
     np.testing.assert_array_equal(results[1], np.full(77, pickled_kernels.FACTOR, np.float32))
 
 
+@pytest.mark.processes
 def test_variables_of_a_kernel_are_of_one_process() -> None:
     x = np.zeros(1, np.uint32)
     for _ in range(3):
@@ -136,6 +138,7 @@ def test_a_launch_keeps_its_options(make: Callable[[Any], Any], rng: np.random.G
     np.testing.assert_array_equal(result, np.float32(1.5) * x + y)
 
 
+@pytest.mark.processes
 def test_a_launch_runs_in_another_process(rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((2, 50), np.float32)
     launch = pickled_kernels.saxpy[1, 64]
@@ -191,6 +194,7 @@ TABLE = """
 LAUNCHED = "(value[0][1, 1](value[1]), value[1])[1].tolist()"
 
 
+@pytest.mark.processes
 def test_a_module_is_pickled_with_what_its_variables_hold(rng: np.random.Generator) -> None:
     module, x = ptxdsl.load(TABLE), np.zeros(2, np.uint32)
     assert elsewhere((module["look"], x), LAUNCHED) == [0, 6]
@@ -221,6 +225,7 @@ def test_entries_that_are_pickled_together_share_their_module() -> None:
     assert x[1] == 8
 
 
+@pytest.mark.processes
 def test_a_module_is_pickled_with_what_it_is_bound_to(rng: np.random.Generator) -> None:
     module = ptxdsl.load("""
 .version 7.0

@@ -72,7 +72,12 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+FORK = pytest.mark.emulator(reason="about forks, which cannot use a GPU that their parent uses")
+METHODS = [pytest.param(each, marks=FORK if each == "fork" else ()) for each in multiprocessing.get_all_start_methods()]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("method", METHODS)
 def test_pools(method: str, tmp_path: Path) -> None:
     script = tmp_path / "pools.py"
     script.write_text(SCRIPT)

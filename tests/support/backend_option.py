@@ -85,6 +85,8 @@ def _reason(item: pytest.Item, standin: bool) -> str:
     marker = item.get_closest_marker("emulator")
     if marker is not None:
         return str(marker.kwargs.get("reason", "about the emulator"))
+    if standin and item.get_closest_marker("processes"):
+        return "with launches in other processes, where the stand-in is not"
     folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
     if _ABOUT_OTHERS.get(folder):
         return _ABOUT_OTHERS[folder]
