@@ -156,9 +156,9 @@ class Trace:
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
     `ptx_func` functions called, by function and constants; ``unaliased``, ``taken``, ``more``, ``known_globals`` and
-    ``leaves`` (the tuples that hold no register, by id) are what rule R3 remembers, ``operands`` those of the
-    instruction whose result is to be written, ``vector`` the elements, by id, of a vector that is being written, with
-    the objects that reach none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`). A trace is
+    ``leaves`` (the tuples that hold no register, by id) are what rule R3 remembers, ``mutable`` the names of the
+    registers of each `Reg`, ``operands`` those of the instruction whose result is to be written, ``vector`` the
+    elements, by id, of a vector that is being written, with the objects that reach none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`). A trace is
     preverified, since each operand was checked when it was appended, unless
     ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read
     before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers need of the launch
@@ -186,6 +186,7 @@ class Trace:
         self.tables: dict[str, tuple[str, ...]] = {}
         self.prototypes: dict[str, ir.Function] = {}
         self.parameters: set[str] = set()
+        self.mutable: set[str] = set()
         self.fatal_error: PtxError | None = None
         self.needs_verification = self.over = False
         self.operands: tuple[Any, ...] = ()
@@ -338,6 +339,7 @@ class Trace:
 
     def place_label(self, name: str) -> None:
         """Put a label here."""
+        self._names.add(name)
         self.body.append(ir.Label(name))
 
     def forget_addresses(self) -> None:

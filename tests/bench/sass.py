@@ -19,7 +19,8 @@ import ptxdsl
 from paired.listing import Listing, Loop, listing
 from paired.pair import ARCH, Pair, compiled, nvcc, pairs
 from ptxdsl.bench import table
-from ptxdsl.gpu.assembler import assemble_module, disassemble
+from ptxdsl.gpu.assembler import assemble_module
+from ptxdsl.gpu.cubin import disassemble
 
 __all__ = ["main"]
 

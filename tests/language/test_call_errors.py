@@ -58,7 +58,7 @@ def named_array(n: u32) -> None:
      f"`add.u32 d, a, b`: {OPERANDS}"),
     (named_operand_in_brackets, "`ptx[\"ld.global.v4.f32\"]()` got an unexpected keyword argument 'mask'",
      'ptx["ld.global.v4.f32"](n, mask=3)', "`ld.global.v4.f32 {d0, d1, d2, d3}, [a]`: " + OPERANDS),
-    (named_bound, "`loop()` got an unexpected keyword argument 'start'", "with loop(start=3):", "`loop(*bounds)`"),
+    (named_bound, "`loop()` got an unexpected keyword argument 'start'", "with loop(start=3):", "`loop(*bounds, unroll=1)`"),
     (wrong_keyword, "`.load()` got an unexpected keyword argument 'mask'", "x.load(mask=3)",
      "`.load(index=0, *, width=1, pred=None, out=None)`"),
     (no_type, "`.to()` missing 1 required positional argument: 'type'", "n.to()", "`.to(type, *modifiers)`"),

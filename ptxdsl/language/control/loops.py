@@ -1,7 +1,7 @@
 """Loops that run when the kernel runs, and the branches that leave them.
 
 A counted loop is tested once before it and once at its end: ``add``, ``setp`` and ``bra`` an iteration, which is the
-least there is.
+least there is; with ``unroll=n``, a turn of n iterations. What is left of these runs in a loop of single ones.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ... import ir
 from ...errors import PtxTypeError, StructureError
 from ...types import ScalarType, pred, s32, s64, u32, u64
 from ..builder import Region, Trace, current
-from ..errors import common_type, conversions, located, named
+from ..errors import common_type, conversions, described, located, named
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules import structure
@@ -21,6 +21,7 @@ from ..values.literals import known_integer, literal
 from ..values.moves import known_form
 from ..values.value import Reg, Result, Value
 from .regions import Block, branch, numbered, predicate_of
+from .unrolling import Body
 
 __all__ = ["break_if", "continue_if", "loop"]
 
@@ -33,6 +34,10 @@ class loop(Block, metaclass=BlockStatement):
     negative (64 bits wide where 32 do not hold them). A Python int as step may be negative for signed types; a step
     that is a Value must be positive. Near the end of the type's range ``i`` does not wrap around. The bounds are those
     at entry. ``break_if(p)`` leaves the innermost loop, ``continue_if(p)`` goes on with its next iteration.
+
+    ``unroll=4`` runs four iterations a turn, and those that are left one by one: the same iterations in the same order,
+    with their loads in one block, where ptxas can issue them together, as far as no store stands between. A loop
+    without bounds is unrolled too. A `label` cannot stand in it.
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, break_if, continue_if, loop, ptx_kernel, reg, u32, use
@@ -54,8 +59,9 @@ class loop(Block, metaclass=BlockStatement):
     kind = "loop"
     usage = "with loop(n) as i:"
 
-    def __init__(self, *bounds: Any) -> None:
+    def __init__(self, *bounds: Any, unroll: int = 1) -> None:
         super().__init__()
+        self.unroll = _turn(unroll)
         if len(bounds) > 3:
             message = f"loop() takes up to three bounds, and {len(bounds)} came"
             raise located(PtxTypeError, message, "`loop(start, stop, step)`")
@@ -66,6 +72,7 @@ class loop(Block, metaclass=BlockStatement):
             start, stop, step = {1: (0, *bounds, 1), 2: (*bounds, 1), 3: bounds}[len(bounds)]
             self.start, self.stop, self.step = (_bound(b, len(bounds)) for b in (start, stop, step))
             self.type = _counter_type(self.start, self.stop, self.step)
+            self.unroll = self._fitting(self.unroll)
 
     def __enter__(self) -> Any:
         trace = self.trace
@@ -83,14 +90,17 @@ class loop(Block, metaclass=BlockStatement):
         self.test = trace.fresh(pred)
         self._put(f"mov.{self.type.register}", self.register, start)
         self._skip_if_empty()
+        self.end = self.limit
         if not self._unit:
-            self.limit = self._last()
+            self.limit = self._last(1)
+        if self.unroll > 1:
+            self._prepare_turns()
         self._begin(region)
         return Result(self.register, self.type, region)
 
     def _begin(self, region: Region) -> None:
         self.trace.place_label(f"$loop_{self.labels}")
-        region.start = len(self.trace.body)
+        region.start, self.indexed = len(self.trace.body), len(self.trace.indexed)
         self.trace.forget_addresses()
 
     def close(self) -> None:
@@ -103,14 +113,62 @@ class loop(Block, metaclass=BlockStatement):
         if self.bounded:
             # A reg among the bounds is read in each iteration.
             structure.check_unchanged(self.region, [b for b in (self.stop, self.step) if isinstance(b, Reg)])
-            step = (f"add.{self.type}", self.register, self.register, self.advance)
-            test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, self.limit)
+        if self.unroll > 1:
+            self._close_turn(self.region)
+        else:
+            self._go_on("loop", self.advance if self.bounded else None, self.limit if self.bounded else None)
+        if self.ends:
+            trace.place_label(f"$endloop_{self.labels}")
+
+    def _go_on(self, label: str, advance: ir.Operand | None, limit: ir.Operand | None) -> None:
+        """Branch back, if there is a counter as long as it is within the limit."""
+        if advance is not None and limit is not None:
+            step = (f"add.{self.type}", self.register, self.register, advance)
+            test = (f"setp.{'gt' if self._down else 'lt'}.{self.type}", self.test, self.register, limit)
             # By 1 the counter reaches its stop exactly; by more it might pass the end of its type, so test first.
             for mnemonic, *operands in (step, test) if self._unit else (test, step):
                 self._put(mnemonic, *operands)
-        branch(trace, f"$loop_{self.labels}", self.test if self.bounded else None, self)
-        if self.ends:
-            trace.place_label(f"$endloop_{self.labels}")
+        branch(self.trace, f"${label}_{self.labels}", self.test if self.bounded else None, self)
+
+    def _prepare_turns(self) -> None:
+        """What turns of several iterations need, and the branch past them where there are too few for one."""
+        first = self.turns = self._last(self.unroll - 1)
+        if not self._unit:
+            self.turns = self._last(2 * self.unroll - 1)
+        if isinstance(self.step, int):
+            self.stride: ir.Operand = literal(self.step * self.unroll, self.type)
+        else:
+            self.stride = self.trace.fresh(self.type)
+            self._put(f"mul.lo.{self.type}", self.stride, self.advance, literal(self.unroll, self.type))
+        if not self.whole:
+            self._put(f"setp.{'le' if self._down else 'ge'}.{self.type}", self.test, self.register, first)
+            branch(self.trace, f"$rest_{self.labels}", self.test, self)
+
+    def _close_turn(self, region: Region) -> None:
+        """The further iterations of a turn, and the loop of what is left in the end."""
+        if not self.bounded:
+            body = Body(self.trace, region, self.indexed)
+            for number in range(1, self.unroll):
+                body.copy(number)
+            self._go_on("loop", None, None)
+            return
+        known, counter = isinstance(self.step, int), self.register
+        body = Body(self.trace, region, self.indexed, counter, self.type, self.step if known else 0)
+        for number in range(1, self.unroll):
+            counter = body.copy(number, counter, None if known else self.advance)
+        self._go_on("loop", self.stride, self.turns)
+        if self.whole:
+            return
+        reached: ir.Operand = self.register
+        if not self._unit:  # the counter itself may have passed the end of its type
+            reached = self.trace.fresh(self.type)
+            self._put(f"sub.{self.type}", reached, self.register, self.advance)
+        self._put(f"setp.{'le' if self._down else 'ge'}.{self.type}", self.test, reached, self.limit)
+        self.leave(self.test)
+        self.trace.place_label(f"$rest_{self.labels}")
+        self.trace.body.append(ir.Pragma("nounroll"))
+        body.remainder()
+        self._go_on("rest", self.advance, self.limit)
 
     @property
     def _unit(self) -> bool:
@@ -132,25 +190,59 @@ class loop(Block, metaclass=BlockStatement):
             self._put(f"setp.{'le' if self._down else 'ge'}.{self.type}", self.test, self.register, self.limit)
             self.leave(self.test)
 
-    def _last(self) -> ir.Operand:
-        """The bound below which one more step stays within ``stop``: max(stop, lowest + step) - step."""
+    def _last(self, times: int) -> ir.Operand:
+        """The bound below which so many more steps stay within ``stop``: max(stop, lowest + steps) - steps."""
         kind, stop, step = self.type, self.stop, self.step
         low, high = kind.bounds
+        if times > 1:
+            if not isinstance(step, int):
+                return self._last_wide(times)
+            step *= times
         if isinstance(stop, int) and isinstance(step, int):
             return literal((min(stop, high + step) if step < 0 else max(stop, low + step)) - step, kind)
         last = self.trace.fresh(kind)
-        nearest: ir.Operand
+        span, nearest = self.advance, self.advance
         if isinstance(step, int):
-            nearest = literal(high + step if step < 0 else low + step, kind)
+            span, nearest = literal(step, kind), literal(high + step if step < 0 else low + step, kind)
         elif low:
             self._put(f"add.{kind}", last, self.advance, literal(low, kind))
             nearest = last
-        else:
-            nearest = self.advance
-        first, second = (nearest, self.limit) if isinstance(stop, int) else (self.limit, nearest)
+        first, second = (nearest, self.end) if isinstance(stop, int) else (self.end, nearest)
         self._put(f"{'min' if self._down else 'max'}.{kind}", last, first, second)
-        self._put(f"sub.{kind}", last, last, self.advance)
+        self._put(f"sub.{kind}", last, last, span)
         return last
+
+    def _last_wide(self, times: int) -> ir.Operand:
+        """The same for a step of 32 bits that is not known while tracing, so many of which might need more."""
+        kind, last = self.type, self.trace.fresh(self.type)
+        wide, steps = self.trace.fresh(s64), self.trace.fresh(s64)
+        stop: ir.Operand = literal(self.stop, s64) if isinstance(self.stop, int) else self.trace.fresh(s64)
+        if isinstance(stop, ir.Register):
+            self._put(f"cvt.s64.{kind}", stop, self.end)
+        self._put(f"mul.wide.{kind}", steps, self.advance, literal(times, kind))
+        self._put("sub.s64", wide, stop, steps)
+        self._put("max.s64", wide, wide, literal(kind.bounds[0], s64))
+        self._put(f"cvt.{kind}.s64", last, wide)
+        return last
+
+    def _fitting(self, turn: int) -> int:
+        """How many iterations a turn has: no more than there are; ``whole`` says that none are left."""
+        start, stop, step, kind = self.start, self.stop, self.step, self.type
+        self.whole = False
+        if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+            count = len(range(start, stop, step))
+            turn = max(1, min(turn, count))
+            self.whole = count % turn == 0
+        if turn > 1:
+            low, high = kind.bounds
+            if not isinstance(step, int) and kind.bits != 32:
+                raise located(
+                    PtxTypeError, f"a loop over {kind} with a step that is not known while tracing cannot be unrolled",
+                    "a step that is an int, or bounds of 32 bits",
+                )
+            if isinstance(step, int) and abs(step) * 2 * turn > high - low:
+                raise located(PtxTypeError, f"{turn} steps of {step} are more than {kind} holds", "a smaller `unroll`")
+        return turn
 
     def leave(self, predicate: ir.Register | ir.Not | None) -> None:
         """Branch to the end of the loop."""
@@ -208,6 +300,17 @@ def _jump(p: Any, name: str, action: str) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Bounds
+
+
+def _turn(unroll: Any) -> int:
+    """How many iterations ``unroll`` asks for; a PtxTypeError for what is no positive int."""
+    known = known_integer(unroll)
+    if known is None or known < 1:
+        raise located(
+            PtxTypeError, f"`unroll` is a positive int known while tracing, not {described(unroll)}",
+            "`loop(n, unroll=4)`: four iterations a turn; a Python `for` unrolls all of them",
+        )
+    return known
 
 
 def _bound(bound: Any, count: int) -> Any:

@@ -277,6 +277,10 @@ class Reg(Value):
 
     __slots__ = ()
 
+    def __init__(self, register: ir.Register, type: ScalarType, region: Region) -> None:
+        super().__init__(register, type, region)
+        region.trace.mutable.add(register.name)
+
     def use(self, trace: Trace) -> ir.Register:
         if self.region.owner is not trace:
             self.region = resolved_region(self, trace)
