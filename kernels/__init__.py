@@ -15,6 +15,7 @@ __all__ = [
     "histogram",
     "linalg",
     "loss",
+    "moe",
     "norm",
     "optim",
     "quant",

@@ -8,7 +8,7 @@ from typing import Any
 from ... import Array, Kernel, f32, loop, minimum, ptx, ptx_kernel, reg, select, shared, when
 from .epilogue import Epilogue, applied, batches
 
-__all__ = ["THREADS", "TILE", "product_kernel"]
+__all__ = ["DEPTH", "PART", "THREADS", "TILE", "fetch", "product_kernel"]
 
 TILE = 64
 DEPTH = 16
@@ -17,7 +17,7 @@ PART = 4
 THREADS = (TILE // PART) ** 2
 
 
-def _fetch(source: Any, tile: Any, first: Any, k: Any, contiguous: bool) -> None:
+def fetch(source: Any, tile: Any, first: Any, k: Any, contiguous: bool) -> None:
     """Copy a stage of an operand to ``tile[k, row]``, 0 beyond its edges; ``contiguous`` is k, else the row.
 
     All loads are made before the first number is stored.
@@ -54,8 +54,8 @@ def product_kernel(epilogue: Epilogue, turned: tuple[bool, bool], batched: tuple
         down, along = (ptx.tid.x // (TILE // PART)) * PART, (ptx.tid.x % (TILE // PART)) * PART
         sums = [[reg(f32, 0.0) for _ in range(PART)] for _ in range(PART)]
         with loop(0, depth, DEPTH) as k:
-            _fetch(left, first, row, k, not turned[0])
-            _fetch(right, second, column, k, turned[1])
+            fetch(left, first, row, k, not turned[0])
+            fetch(right, second, column, k, turned[1])
             ptx.bar.sync(0)
             for step in range(DEPTH):
                 mine, other = first.at(step, down).load(width=PART), second.at(step, along).load(width=PART)

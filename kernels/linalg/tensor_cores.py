@@ -15,7 +15,7 @@ from ... import (
 )
 from .epilogue import Epilogue, applied, batches, computed
 
-__all__ = ["LARGE", "SMALL", "Shape", "product_kernel", "sums_of"]
+__all__ = ["LARGE", "SMALL", "Operand", "Shape", "product_kernel", "sums_of"]
 
 
 class Shape(NamedTuple):
@@ -52,7 +52,7 @@ def sums_of(dtype: ScalarType) -> ScalarType:
     return f64 if dtype is f64 else s32 if dtype in (s8, u8) else f32
 
 
-class _Operand:
+class Operand:
     """The tiles of a or b: ``rows`` along m or n, of which each of ``parts`` warps has its share."""
 
     def __init__(self, place: Any, shape: Shape, axis: int, dtype: ScalarType, contiguous: bool) -> None:
@@ -108,8 +108,8 @@ def product_kernel(
         left, right, target, other = batches(views, batch, batched)
         depth = left.shape[0] if turned[0] else left.shape[1]
         memory = dynamic_shared(u8, align=1024)
-        own_a = _Operand(memory, shape, 0, a_type, not turned[0])
-        own_b = _Operand(own_a.ring.end, shape, 1, b_type, turned[1])
+        own_a = Operand(memory, shape, 0, a_type, not turned[0])
+        own_b = Operand(own_a.ring.end, shape, 1, b_type, turned[1])
         row, column = ptx.ctaid.y * shape.tile[0], ptx.ctaid.x * shape.tile[1]
         warp = ptx.tid.x >> 5
         down, along = (warp // shape.warps[1], warp % shape.warps[1])
