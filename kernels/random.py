@@ -134,7 +134,7 @@ def dropout(
         out: Of x's shape and dtype, and it may be x; a new array of x's kind if None.
 
     >>> dropout(np.ones(8, np.float32), 0.5, seed=3)
-    array([2., 0., 2., 0., 2., 2., 2., 0.], dtype=float32)
+    array([2., 0., 2., 2., 0., 2., 0., 2.], dtype=float32)
     """
     shape = arguments.expect_array("x", x, list(arguments.FLOATS))
     dtype, p = arguments.floating("x", x), arguments.number("p", p, 0, 1)
