@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "attention", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu", "rms_norm", "sigmoid",
-    "silu", "softmax", "softplus", "tanh",
+    "attention", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu", "rms_norm", "rope",
+    "sigmoid", "silu", "softmax", "softplus", "tanh",
 ]
 
 Array = npt.NDArray[Any]
@@ -108,4 +108,19 @@ def batch_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array
     rows = np.moveaxis(x, 1, -1)
     mean, var = (getattr(rows.reshape(-1, x.shape[1]).astype(np.float64), name)(0) for name in ("mean", "var"))
     result: Array = np.moveaxis((rows - mean) / np.sqrt(var + eps) * weight + bias, -1, 1)
+    return result
+
+
+def rope(
+    x: Array, positions: Array, theta: float = 10_000.0, rotary_dim: int | None = None, *, neox: bool = False
+) -> Array:
+    """Pairs of the last axis of ``[..., S, H, D]`` turned by ``positions`` ``[..., S]``."""
+    turned = x.shape[-1] if rotary_dim is None else rotary_dim
+    angles = positions[..., None, None] * theta ** (-np.arange(0, turned, 2) / max(turned, 1))
+    result = x.astype(np.float64)
+    half = turned // 2
+    first = np.s_[..., :half] if neox else np.s_[..., 0:turned:2]
+    second = np.s_[..., half:turned] if neox else np.s_[..., 1:turned:2]
+    a, b = result[first].copy(), result[second].copy()
+    result[first], result[second] = a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles)
     return result

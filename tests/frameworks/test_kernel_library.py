@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import elementwise, linalg, loss, norm, optim  # noqa: E402
+from ptxdsl.kernels import elementwise, kv_cache, linalg, loss, norm, optim, rope  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -208,3 +208,21 @@ def test_optimisers_are_those_of_torch() -> None:
     norm_of_torch = torch.nn.utils.clip_grad_norm_([others], 0.5)
     torch.testing.assert_close(optim.clip_grad_norm([mine.grad], 0.5)[0], norm_of_torch)
     torch.testing.assert_close(mine.grad, others.grad)
+
+
+@pytest.mark.parametrize("function", [rope.rope, rope.rope_neox])
+@pytest.mark.parametrize("heads_first", [False, True])
+def test_gradients_of_rope(function: Any, heads_first: bool) -> None:
+    q, k, positions = double(2, 3, 2, 6), double(2, 3, 2, 6), torch.tensor([7, 0, 2] if not heads_first else [7, 9])
+    given = {"positions": positions, "rotary_dim": 4, "heads_first": heads_first}
+    assert torch.autograd.gradcheck(lambda q: function(q, **given), (q,))
+    assert torch.autograd.gradcheck(lambda q, k: function(q, k, **given), (q, k))
+    assert torch.autograd.gradcheck(lambda k: function(q.detach(), k, **given), (k,))
+
+
+def test_caches_of_torch() -> None:
+    k, caches = torch.randn(3, 2, 4).bfloat16(), torch.zeros(2, 4, 2, 5, 4).bfloat16()
+    kv_cache.scatter(k, k + 1, caches[0], caches[1], torch.tensor([6, 1, 19]), heads_first=True)
+    assert torch.equal(caches[0, 1, :, 1], k[0]) and torch.equal(caches[1, 3, :, 4], k[2] + 1)
+    found, _ = kv_cache.gather(caches[0], caches[1], torch.tensor([[1, 0]]), torch.tensor([7]), heads_first=True)
+    assert torch.equal(found[0, 1], k[0]) and torch.equal(found[0, 6], k[1])
