@@ -245,9 +245,10 @@ def test_a_launch_tells_of_an_unknown_stack(cu: Standin) -> None:
     launch = k[1, 1]
     with pytest.warns(PtxWarning) as caught:
         launch(x)
-    assert [str(warning.message) for warning in caught] == [
+    (warning,) = caught
+    assert str(warning.message) == (
         "ptxas cannot tell how much stack kernel `k` takes, and a GPU gives 1 KiB a thread at first; a launch says how "
         "much: `.configure(grid, block, stack=16384)`"
-    ]
-    assert caught[0].filename == __file__
+    )
+    assert warning.filename == __file__
     k[1, 2](x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ptxdsl.gpu import tools
 from ptxdsl.gpu.device import unavailable
 from ptxdsl.gpu_check import command
 from ptxdsl.gpu_check.bare.tape import Tape
+from ptxdsl.gpu_check.preparing import pack
 
 TESTS = """
 import numpy as np
@@ -89,3 +91,28 @@ def test_where_there_are_no_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         command.pack_into(tmp_path / "packed", "sm_90")
     assert caught.value.message == f"there are no tests in {tmp_path / 'tests'}; the repository has them"
     assert caught.value.hint == "run it in a clone, or name tests: --tests"
+
+
+def test_an_interrupted_run_goes_on(
+    tests: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded is there, and of what was repeated only the missing pieces are done again."""
+    out, part = tmp_path / "packed", tmp_path / "packed.part"
+    recorded = command._recorded([tests], part)
+    assert [path.name for path in sorted(part.iterdir())] == ["recorded", "tests.txt"]
+    monkeypatch.setattr(command, "record", None)
+    monkeypatch.setattr("ptxdsl.gpu_check.pieces._PIECE", 1)
+    pack(recorded, out, "sm_90", kept=part)
+    pieces = sorted((part / "repeated").iterdir())
+    assert len(pieces) == len(recorded.cases) == 3
+    pieces[1].unlink()
+    shutil.rmtree(out)
+    said: list[tuple[str, int, int]] = []
+    again = pack(command._recorded([tests], part), out, "sm_90", kept=part, progress=lambda *words: said.append(words))
+    assert said == [("repeated on the emulator", 3, 3)]
+    assert len(again.cases) == 3
+    assert "going on with what was recorded before" in capfd.readouterr().err
+    with pytest.raises(command.LaunchError) as caught:
+        command._recorded([tmp_path], part)
+    assert caught.value.message == f"{part} has what other tests launch: {part / 'tests.txt'}"
+    assert caught.value.hint == f"remove it: `rm -r {part}`"
