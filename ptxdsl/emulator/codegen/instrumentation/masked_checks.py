@@ -176,22 +176,27 @@ class _MaskedCheck(LaneRows):
     def harmless(self, words: Any) -> Any:
         """Whether the accesses of shadow words do not race with this one."""
         h, check = self.h, self.check
-        good = h.ir.or_(self.ordered(words), self.agree(words, THREAD))
+        on = h.block_named("on")
+        ways: list[tuple[Any, ir.Block]] = []
+
+        def passed(good: Any, name: str) -> None:
+            """Be done where this holds of all lanes, else go on with what takes longer."""
+            further = h.block_named(name)
+            ways.append((good, h.ir.block))
+            h.ir.cbranch(self.all(good), on, further)  # what is not active is its own
+            h.ir.position_at_end(further)
+
+        strong: Any = None
         if check.strength and (self.of_block or check.strength == 3):
             least = (1 if self.of_block else 3) << STRENGTH_SHIFT
-            level = h.ir.and_(words, self.number(STRENGTH))
-            good = h.ir.or_(good, h.ir.icmp_unsigned(">=", level, self.number(least)))
-        rare, on = h.block_named("rare"), h.block_named("on")
-        ways = []
+            strong = h.ir.icmp_unsigned(">=", h.ir.and_(words, self.number(STRENGTH)), self.number(least))
+            passed(strong, "weak")
+        good = h.ir.or_(self.ordered(words), self.agree(words, THREAD))
+        good = good if strong is None else h.ir.or_(good, strong)
         if check.followed and self.of_block:
-            known = h.block_named("known")
-            ways.append((good, h.ir.block))
-            h.ir.cbranch(self.all(good), on, known)
-            h.ir.position_at_end(known)
+            passed(good, "known")
             good = self._known_of_one_warp(words, good)
-        ways.append((good, h.ir.block))
-        h.ir.cbranch(self.all(good), on, rare)
-        h.ir.position_at_end(rare)
+        passed(good, "rare")
         further = self._known(words, h.ir.or_(good, self._ordered_in_warp(words)))
         for asked, routine in ((check.followed, Shadow.PRECEDE), (check.searched, Shadow.SEARCH)):
             if asked:
@@ -344,11 +349,11 @@ class _MaskedCheck(LaneRows):
         if not check.readers:
             return
         words = self.get(granule, Plane.READER)
-        self.demand(self.harmless(words))
-        earlier, on = h.block_named("earlier"), h.block_named("no_earlier")
+        since, on = h.block_named("read_since"), h.block_named("readers_passed")
         before = self.ordered(words) if self.of_block else self.below(words, self.shadow.get(Shadow.LAUNCH))
-        h.ir.cbranch(self.all(h.ir.or_(before, h.ir.not_(self.active))), on, earlier)
-        h.ir.position_at_end(earlier)
+        h.ir.cbranch(self.all(h.ir.or_(before, h.ir.not_(self.active))), on, since)
+        h.ir.position_at_end(since)
+        self.demand(self.harmless(words))
         self.demand(self.harmless(self.get(granule, Plane.EARLIER_READER)))
         h.ir.branch(on)
         h.ir.position_at_end(on)
