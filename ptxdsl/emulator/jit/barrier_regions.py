@@ -13,6 +13,7 @@ from .converged_blocks import ConvergedBlocks
 from .divergent_regions import DivergentRegion
 from .function_builder import BlockFunction, DeoptPoint
 from .grid_turns import emit_made_turns
+from .idle_warps import store_kept
 from .lane_regions import LaneRegion
 from .loop_interchange import PLAIN
 from .plan import RETIRED, PlannedOp, votes
@@ -42,6 +43,12 @@ class BarrierRegion(ConvergedBlocks):
         read = self._voted().union(*(plan.reads[block.number] for block in self.inside))
         h.exit_block = self.exit_block
         h.ir.position_at_end(self.head)
+        self.common = h.kept_at.get(self.start, ())
+        h.begin_kept(self.common)
+        if self.common:
+            self.loop = h.block_named("begun")
+            h.ir.branch(self.loop)
+            h.ir.position_at_end(self.loop)
         if self.idle and self._is_plain():
             h.set("first_warp", 0)  # the warps that may be idle come last
         if self.at_barrier is not None and self.at_barrier is self.first.turn:
@@ -90,7 +97,17 @@ class BarrierRegion(ConvergedBlocks):
         h.set("active", h.converged)
         h.set("parked", NEVER)
         self.waiting.park()
+        self._store_kept()
         h.ir.branch(self.hand_over)
+
+    def _store_kept(self) -> None:
+        """Store what is kept once in the memory of the warps that have not run, and of those that have arrived."""
+        h, at = self.h, self.h.get("position")
+        store_kept(h, h.ir.add(at, h.i32(1)), h.i32(self.plan.warps), self.common, "begun")
+        for end in self.ends:
+            if end in h.kept_at:
+                here = h.ir.icmp_signed("==", h.get("barrier"), h.i32(end))
+                store_kept(h, h.i32(0), h.ir.select(here, at, h.i32(0)), h.kept_at[end], "ended")
 
     def _voted(self) -> frozenset[str]:
         """The predicates of the barriers at which the region ends."""
@@ -161,6 +178,7 @@ class BarrierRegion(ConvergedBlocks):
         h.ir.position_at_end(point.block)
         h.set("resume", self.start_offset)
         h.set("start", self.start_offset)
+        store_kept(h, h.i32(0), h.i32(plan.warps), self.common, "begun")
         h.ir.branch(self.exit_block)
         h.ir.position_at_end(self.loop)
 
@@ -188,12 +206,14 @@ class BarrierRegion(ConvergedBlocks):
         self.load_registers()
 
     def load_registers(self) -> None:
-        """Load what the region reads, or may hand on unchanged."""
+        """Load what the region reads, or may hand on unchanged; the warp's memory has what was kept for all."""
         h, plan, barrier, written, read = self.h, self.plan, self.at_barrier, self.h.written, self.read
         behind = barrier is not None and barrier is not self.first.turn
         live = plan.live(barrier.statement if barrier is not None else self.first.start, int(behind))
         once = {name for name in plan.launch_invariant & read if plan.is_scalar(name)}
-        h.load_registers(((live & (written | read)) | (plan.launch_invariant & read)) - once)
+        ends = {name for end in self.possible_ends for name in h.kept_at.get(end, ())}
+        h.store_kept(self.common)
+        h.load_registers(((live & (written | read | ends)) | (plan.launch_invariant & read)) - once)
         h.load_warp_invariant(once)
 
     def _emit_latch(self) -> None:

@@ -99,6 +99,8 @@ class BlockNumbers:
         name, register = self.registers[slot]
         if register.layout not in (Layout.UNIFORM, Layout.ROW_AFFINE) or (row is None) == (slot in plan.row_affine):
             raise Unsuited
+        if slot in h.kept and row is None:
+            return h.ir.load(h.kept[slot])
         here, fixed = h.ir, name in plan.launch_invariant
         h.ir = h.preheader if fixed else here
         element, offset = ir.IntType(register.bits), register.offset + (row or 0) * register.bits // 8

@@ -402,6 +402,7 @@ class BlockPass(BlockNumbers):
         block = plan.blocks[self.end] if self.end >= 0 else None
         end = block.rendezvous if block is not None else None
         h.store_registers(plan.live(end.statement, 0) if end is not None else set())
+        h.keep(h.kept_at.get(self.end, ()))
         if h.keeps_lanes and block is None:
             h.store(h.i32(0), h.warp, Warp.ALIVE)
 

@@ -38,6 +38,8 @@ class BlockRegisters(InlinedOps):
         self.canonical: set[int] = set()
         """Slots whose NaN is PTX's at this place, of those that may hold another."""
         self.written: frozenset[str] = frozenset()
+        self.kept: dict[int, Any] = {}
+        """Where the registers are, by slot, that all warps have in common where the region begins."""
 
     def alloca(self, kind: ir.Type, align: int = 16) -> Any:
         place = self.allocas.alloca(kind)
@@ -86,10 +88,33 @@ class BlockRegisters(InlinedOps):
         nan = bits.reals().isnan()
         return nan.pick(0x7FFFFFFF, bits).value
 
+    def begin_kept(self, names: Iterable[str]) -> None:
+        """What the warps before have kept of some registers is what all warps of this region begin with."""
+        self.kept = {}
+        for register in map(self.plan.registers.__getitem__, names):
+            kind = type_of(register)
+            place = self.kept[register.slot] = self.variable(("begun", register.slot), kind)
+            self.ir.store(self.ir.load(self.variable(("ended", register.slot), kind)), place)
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Keep what some registers hold, the same in all warps, for the next region."""
+        for register in map(self.plan.registers.__getitem__, names):
+            kind = type_of(register)
+            self.ir.store(self._read_register(register.slot, kind), self.variable(("ended", register.slot), kind))
+
+    def store_kept(self, names: Iterable[str]) -> None:
+        """Store in the warp's memory what it begins with."""
+        for register in map(self.plan.registers.__getitem__, names):
+            self.store(self.ir.load(self.kept[register.slot]), self.warp, register.offset)
+
     def load_registers(self, names: Iterable[str]) -> None:
-        """Load registers from the warp's memory."""
+        """Load registers from the warp's memory, or what is kept for all warps."""
         for name in sorted(names):
             register = self.plan.registers[name]
+            if register.slot in self.kept:
+                value = self.ir.load(self.kept[register.slot])
+                self.ir.store(value, self.variable(register.slot, value.type))
+                continue
             if register.layout is Layout.ROW_AFFINE:
                 self._load_rows(register)
                 continue

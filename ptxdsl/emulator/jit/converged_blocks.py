@@ -350,9 +350,11 @@ class ConvergedBlocks:
         h.ir.branch(h.exit_block)
         h.ir.position_at_end(arrived)
         h.set("barrier", at)
+        h.keep(h.kept_at.get(number, ()))
         known = [idle.registers_at(number) for idle in self.idle.values()]
         if known and None not in known:
-            pass_idle(h, tuple(sorted({name for names in known for name in names or ()})))
+            stored = () if number in h.kept_at else sorted({name for names in known for name in names or ()})
+            pass_idle(h, tuple(stored))
         if vote is not None:
             h.set("vote", vote)
         if number == RETIRED and self.plan.leaves:

@@ -16,6 +16,7 @@ from ..instructions.micro_op import MicroOp
 from ..machine.layout import FULL, LANES, NEVER, Block, Entry, Warp
 from ..semantics.lanes import Lanes
 from .block_registers import BlockRegisters, type_of
+from .idle_planning import kept_registers
 from .inlined import Slot
 from .inlining import HoistedAccess, RowAccess
 from .prefetching import Prefetching
@@ -69,6 +70,8 @@ class BlockFunction(BlockRegisters):
         """Which micro-op of its basic block is emitted."""
         self.checked: dict[int, Any] = {}
         """Whether merged bounds checks hold, by the micro-op that makes them, where that is not sure."""
+        self.kept_at = kept_registers(plan)
+        """Registers that are the same in all warps behind a barrier, and are kept once there, by its basic block."""
         self.rows = RowLoads(self)
         self.prefetching = Prefetching(self)
         self.straight = 0

@@ -25,7 +25,7 @@ from ..instructions.memory import LoadParameter
 from .convergent_lowering import ConvergentLowering
 from .plan import Idle, Join, Layout, Plan, PlannedBlock, Term, votes
 
-__all__ = ["idle_branches"]
+__all__ = ["idle_branches", "kept_registers"]
 
 PURE = (Compute, LoadParameter)
 DEEPEST = 12
@@ -49,6 +49,35 @@ def idle_branches(plan: Plan, low: ConvergentLowering, block: Shape3) -> tuple[t
     search = _Search(plan, low, block)
     found = [(number, search.idle(plan.blocks[number], join)) for number, join in sorted(joins.items())]
     return tuple((number, idle) for number, idle in found if idle is not None)
+
+
+def kept_registers(plan: Plan) -> dict[int, tuple[str, ...]]:
+    """Registers that are kept once for all warps behind a barrier that idle ones pass, by its basic block.
+
+    Warps that are idle again have not run since, so what is kept must be kept or stored where they come to next.
+    """
+    passed: dict[int, set[str]] = {}
+    for _, idle in plan.idle:
+        for end, names in idle.ends:
+            passed.setdefault(end, set()).update(names)
+    found = {}
+    for barrier, names in passed.items():
+        inside, todo = {barrier}, [barrier]
+        while todo:
+            ahead = plan.blocks[todo.pop()].successors
+            new = [number for number in ahead if number not in inside and plan.blocks[number].rendezvous is None]
+            inside.update(new)
+            todo += new
+        again = [dict(idle.ends) for number, idle in plan.idle if number in inside]
+        for end in set().union(*again):
+            at = plan.blocks[end].barrier
+            assert at is not None
+            there = set().union(*(ends.get(end, ()) for ends in again))
+            if names & plan.live(at.statement, 0) - there:
+                break
+        else:
+            found[barrier] = tuple(sorted(names))
+    return found
 
 
 class _Search:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..codegen.handler import Handler, i32, i64, pointer
@@ -11,7 +11,7 @@ from .block_registers import type_of
 from .function_builder import BlockFunction
 from .plan import Idle, Term
 
-__all__ = ["note_idle", "pass_idle"]
+__all__ = ["note_idle", "pass_idle", "store_kept"]
 
 
 def note_idle(h: BlockFunction, idle: Idle) -> None:
@@ -29,32 +29,49 @@ def note_idle(h: BlockFunction, idle: Idle) -> None:
 def pass_idle(h: BlockFunction, names: tuple[str, ...]) -> None:
     """Warps that are known to be idle arrive at the barrier with this one, whose numbers they have."""
     count = h.get("idle")
-    some, turn, on = (h.block_named(name) for name in ("idle", "next_idle", "after_idle"))
+    some, on = h.block_named("idle"), h.block_named("after_idle")
     h.ir.cbranch(h.nonzero(count), some, on)
     h.ir.position_at_end(some)
-    registers = [h.plan.registers[name] for name in names]
-    values = [h.ir.load(h.variable(register.slot, type_of(register))) for register in registers]
-    warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
-    h.ir.branch(turn)
-    h.ir.position_at_end(turn)
-    passed = h.ir.phi(i32)
-    passed.add_incoming(h.i32(0), some)
-    following = h.ir.add(passed, h.i32(1))
-    number = h.ir.add(h.number, following)
-    warp = h.add(warps, h.ir.mul(h.ir.zext(number, i64), h.i64(h.plan.warp_bytes)))
-    for register, value in zip(registers, values):
-        raw = register.slot in h.plan.noncanonical
-        place = h.ir.bitcast(h.add(warp, register.offset), value.type.as_pointer())
-        given = h.canonical_number(value) if raw else value
-        stored = h.ir.store_atomic(given, place, "monotonic", register.bits // 8)  # one by one: they are read soon
-        stored.set_metadata("tbaa", h.state_tag)
-    passed.add_incoming(following, h.ir.block)
-    done = h.block_named("idle_passed")
-    h.ir.cbranch(h.ir.icmp_unsigned("<", following, count), turn, done)
-    h.ir.position_at_end(done)
-    h.set("position", h.ir.add(h.get("position"), count))
+    values = [h.ir.load(h.variable(register.slot, type_of(register))) for register in map(h.plan.registers.__getitem__, names)]
+    last = h.ir.add(h.get("position"), count)
+    if names:
+        _store_for(h, h.ir.add(h.get("position"), h.i32(1)), h.ir.add(last, h.i32(1)), names, values)
+    h.set("position", last)
     h.ir.branch(on)
     h.ir.position_at_end(on)
+
+
+def store_kept(h: BlockFunction, first: Any, end: Any, names: Iterable[str], kept: str) -> None:
+    """Store in the memory of warps, from one position to before another, what was kept once for all of them."""
+    registers = [h.plan.registers[name] for name in names]
+    values = [h.ir.load(h.variable((kept, register.slot), type_of(register))) for register in registers]
+    some, on = h.block_named("some_kept"), h.block_named("all_stored")
+    h.ir.cbranch(h.ir.icmp_signed("<", first, end), some, on)
+    h.ir.position_at_end(some)
+    _store_for(h, first, end, names, values)
+    h.ir.branch(on)
+    h.ir.position_at_end(on)
+
+
+def _store_for(h: BlockFunction, first: Any, end: Any, names: Iterable[str], values: list[Any]) -> None:
+    """Store numbers in the memory of warps, of which there are some, by their positions."""
+    registers = [h.plan.registers[name] for name in names]
+    warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
+    before, turn, done = h.ir.block, h.block_named("next_warp"), h.block_named("passed")
+    h.ir.branch(turn)
+    h.ir.position_at_end(turn)
+    position: Any = h.ir.phi(i32)
+    position.add_incoming(first, before)
+    warp = h.add(warps, h.ir.mul(h.ir.zext(h.warp_at(position), i64), h.i64(h.plan.warp_bytes)))
+    for register, value in zip(registers, values):
+        given = h.canonical_number(value) if register.slot in h.plan.noncanonical else value
+        place = h.ir.bitcast(h.add(warp, register.offset), value.type.as_pointer())
+        stored = h.ir.store_atomic(given, place, "monotonic", register.bits // 8)  # one by one: they are read soon
+        stored.set_metadata("tbaa", h.state_tag)
+    following = h.ir.add(position, h.i32(1))
+    position.add_incoming(following, h.ir.block)
+    h.ir.cbranch(h.ir.icmp_signed("<", following, end), turn, done)
+    h.ir.position_at_end(done)
 
 
 class _Ends:
