@@ -213,7 +213,7 @@ class BarrierRegion(ConvergedBlocks):
         once = {name for name in plan.launch_invariant & read if plan.is_scalar(name)}
         ends = {name for end in self.possible_ends for name in h.kept_at.get(end, ())}
         h.store_kept(self.common)
-        h.load_registers(((live & (written | read | ends)) | (plan.launch_invariant & read)) - once)
+        h.load_registers(((live & (written | read)) | ends | (plan.launch_invariant & read)) - once)
         h.load_warp_invariant(once)
 
     def _emit_latch(self) -> None:

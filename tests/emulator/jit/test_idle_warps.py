@@ -7,11 +7,16 @@ import re
 
 import numpy as np
 import pytest
-from emulator_harness import kernel
+from emulator_harness import argument, kernel
 from two_tiers import outcomes, same
 
+from ptxdsl.emulator.jit import block_function
+from ptxdsl.emulator.jit.compilation import compile_block_function
+from ptxdsl.emulator.jit.idle_planning import kept_registers
+from ptxdsl.emulator.jit.plan import Plan
 from ptxdsl.emulator.jit.planning import plan_block_function
 from ptxdsl.emulator.program import Program
+from ptxdsl.launch import LaunchConfig
 from ptxdsl.text import parse
 
 START = """mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
@@ -184,3 +189,82 @@ def test_a_fault_behind_idle_warps(rng: np.random.Generator) -> None:
     said = [message for message, _ in outcomes(text, 2, 128, None, None, **arguments)]
     places = [re.findall(r"block \(.*?\), thread \(.*?\)|PTX line \d+", message) for message in said]
     assert places[0] == places[1] != [], said
+
+
+def planned(text: str) -> Plan:
+    return plan_block_function(Program(parse(text)).code("k", (128, 1, 1)))
+
+
+def kept(text: str) -> list[set[str]]:
+    """What is kept once behind barriers, of the registers that are named here."""
+    return [{*names} & {"%r20", "%r22", "%r24", "%r25"} for names in kept_registers(planned(text)).values()]
+
+
+TWICE = """AGAIN: bar.sync 0; mul.lo.u32 %r10, %r20, %r1; setp.ge.u32 %p1, %r10, %r22; @%p1 bra JOIN; {work}
+    JOIN: add.u32 %r24, %r24, 1; bar.sync 0; setp.ge.u32 %p2, %r1, %r25; @%p2 bra OVER; {work} OVER: {other}
+    mul.lo.u32 %r20, %r20, %r21; setp.lt.u32 %p3, %r24, %r23; @%p3 bra AGAIN;"""
+
+
+def twice(other: str) -> str:
+    """Two phases a round; ``other`` is what the second writes besides."""
+    return kernel(PARAMETERS, f"{START} {TWICE.format(work=WORK, other=other)} bar.sync 0; {END}")
+
+
+def test_what_is_kept_once() -> None:
+    """All that idle warps have written, where those that are idle again write it again or need it no more."""
+    number = GROWING["multiple"]
+    assert kept(phases(number)) == [{"%r20", "%r24", "%r25"}] * 2
+    assert kept(phases(number, ends=True)) == [{"%r20", "%r24", "%r25"}]
+    assert kept(phases(number, between="shr.u32 %r22, %r22, 1;")) == [{"%r20", "%r22", "%r24", "%r25"}] * 2
+    assert kept(phases(OTHERS["data"])) == []
+    assert len(planned(twice("")).idle) == 2
+    assert kept(twice("")) == [{"%r20"}]  # behind the last barrier; of the others, each way leaves a number as it was
+    assert kept(twice("add.u32 %r24, %r24, 0;")) == [{"%r24"}, {"%r20", "%r24"}]
+
+
+@pytest.mark.parametrize("other", ["", "add.u32 %r24, %r24, 0;", "add.u32 %r25, %r25, 3;"])
+@pytest.mark.parametrize("threads", [128, 160, 250])
+def test_two_phases_a_round(other: str, threads: int, rng: np.random.Generator) -> None:
+    for _ in range(3):
+        assert same(twice(other), 3, threads, **given(rng, threads)) == ""
+
+
+MEET = f""".shared .align 4 .b32 room[256]; mov.u32 %r50, room; shl.b32 %r51, %r1, 2; add.u32 %r51, %r50, %r51;
+    st.shared.u32 [%r51], %r1; bar.sync 0; add.u32 %r52, %r1, 32; rem.u32 %r52, %r52, %r3; shl.b32 %r52, %r52, 2;
+    add.u32 %r52, %r50, %r52; ld.shared.u32 %r52, [%r52]; mad.lo.u32 %r8, %r52, 77, %r8; {END}"""
+"""The end for threads that read what those of the next warp have written, so that all must have made as many rounds."""
+
+
+@pytest.mark.parametrize("budget", [1, 7, 30, 90, 150, 200])
+@pytest.mark.parametrize("ends", [False, True])
+def test_blocks_that_leave_at_any_time(
+    budget: int, ends: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first tier finds what was kept once in the memory of each warp: of those that have run, and of the others."""
+    monkeypatch.setattr(block_function, "BUDGET", budget)
+    of_its_own = f"xor.b32 %r25, %r25, {budget};"  # compiled code is kept by its text
+    work = WORK + "red.global.add.u32 [%rd1], 5;"  # with which another warp is the first behind each barrier
+    for name, done in (("multiple", WORK), ("thread", work), ("uniform before", work)):
+        text = phases(GROWING[name], ends=ends, between=of_its_own, work=done).replace(END, MEET)
+        for threads in (128, 250):
+            arguments = given(rng, threads) | {"s": np.uint32(1), "m": np.uint32(2), "rounds": np.uint32(9)}
+            arguments["b"] = np.uint32(rng.integers(1, 4 * threads))
+            assert same(text, 3, threads, **arguments) == ""
+    assert same(twice(of_its_own).replace(END, MEET), 3, 160, **given(rng, 160)) == ""
+    program = Program(parse(text))
+    code = program.code("k", (250, 1, 1))
+    assert compile_block_function(code)
+    program.run("k", LaunchConfig(3, 250), [argument(name, value) for name, value in arguments.items()])
+    assert code.exits
+
+
+def test_blocks_that_stay_to_their_end(rng: np.random.Generator) -> None:
+    """What is kept once is what a warp would find in its memory, in all regions."""
+    for text in (phases(GROWING["multiple"]), phases(GROWING["thread"], ends=True), twice("add.u32 %r24, %r24, 0;")):
+        program = Program(parse(text))
+        code = program.code("k", (128, 1, 1))
+        assert compile_block_function(code)
+        numbers = {"s": np.uint32(1), "m": np.uint32(2), "b": np.uint32(100), "rounds": np.uint32(6)}
+        arguments = given(rng, 128) | numbers
+        program.run("k", LaunchConfig(3, 128), [argument(name, value) for name, value in arguments.items()])
+        assert not code.exits
