@@ -88,23 +88,26 @@ class BlockRegisters(InlinedOps):
         nan = bits.reals().isnan()
         return nan.pick(0x7FFFFFFF, bits).value
 
+    def _registers_of(self, names: Iterable[str]) -> list[PlannedRegister]:
+        return [self.plan.registers[name] for name in names]
+
     def begin_kept(self, names: Iterable[str]) -> None:
         """What the warps before have kept of some registers is what all warps of this region begin with."""
         self.kept = {}
-        for register in map(self.plan.registers.__getitem__, names):
+        for register in self._registers_of(names):
             kind = type_of(register)
             place = self.kept[register.slot] = self.variable(("begun", register.slot), kind)
             self.ir.store(self.ir.load(self.variable(("ended", register.slot), kind)), place)
 
     def keep(self, names: Iterable[str]) -> None:
         """Keep what some registers hold, the same in all warps, for the next region."""
-        for register in map(self.plan.registers.__getitem__, names):
+        for register in self._registers_of(names):
             kind = type_of(register)
             self.ir.store(self._read_register(register.slot, kind), self.variable(("ended", register.slot), kind))
 
     def store_kept(self, names: Iterable[str]) -> None:
         """Store in the warp's memory what it begins with."""
-        for register in map(self.plan.registers.__getitem__, names):
+        for register in self._registers_of(names):
             self.store(self.ir.load(self.kept[register.slot]), self.warp, register.offset)
 
     def load_registers(self, names: Iterable[str]) -> None:

@@ -32,7 +32,8 @@ def pass_idle(h: BlockFunction, names: tuple[str, ...]) -> None:
     some, on = h.block_named("idle"), h.block_named("after_idle")
     h.ir.cbranch(h.nonzero(count), some, on)
     h.ir.position_at_end(some)
-    values = [h.ir.load(h.variable(register.slot, type_of(register))) for register in map(h.plan.registers.__getitem__, names)]
+    registers = [h.plan.registers[name] for name in names]
+    values = [h.ir.load(h.variable(register.slot, type_of(register))) for register in registers]
     last = h.ir.add(h.get("position"), count)
     if names:
         _store_for(h, h.ir.add(h.get("position"), h.i32(1)), h.ir.add(last, h.i32(1)), names, values)
