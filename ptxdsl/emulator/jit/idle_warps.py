@@ -44,6 +44,8 @@ def pass_idle(h: BlockFunction, names: tuple[str, ...]) -> None:
 
 def store_kept(h: BlockFunction, first: Any, end: Any, names: Iterable[str], kept: str) -> None:
     """Store in the memory of warps, from one position to before another, what was kept once for all of them."""
+    if not names:
+        return
     registers = [h.plan.registers[name] for name in names]
     values = [h.ir.load(h.variable((kept, register.slot), type_of(register))) for register in registers]
     some, on = h.block_named("some_kept"), h.block_named("all_stored")
