@@ -28,6 +28,8 @@ class BarrierRegion(ConvergedBlocks):
     """The code from a barrier, or from the kernel's entry, to the next barriers."""
 
     copies = True
+    common: tuple[str, ...] = ()
+    """Registers that are kept once where the region begins, for all warps."""
 
     def __init__(self, h: BlockFunction, start: int, hand_over: ir.Block) -> None:
         self.head, latch = h.block_named(f"next_warp{start}_"), h.block_named("latch")
