@@ -58,8 +58,8 @@ def kept_registers(plan: Plan) -> dict[int, tuple[str, ...]]:
     """
     passed: dict[int, set[str]] = {}
     for _, idle in plan.idle:
-        for end, names in idle.ends:
-            passed.setdefault(end, set()).update(names)
+        for end, written in idle.ends:
+            passed.setdefault(end, set()).update(written)
     found = {}
     for barrier, names in passed.items():
         inside, todo = {barrier}, [barrier]
