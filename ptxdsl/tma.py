@@ -45,7 +45,8 @@ def load(
 
     The mbarrier ``bar`` counts its bytes (all of the box, also where it sticks out of the array). With ``multicast``,
     a mask of ranks, it comes to the same place of each of these blocks of the cluster, and their mbarriers count.
-    ``pair``: the mbarrier may be that of the other block of a pair (``cta_group::2``, sm_100 and later).
+    ``pair``: the mbarrier may be that of the other block of a pair, ``cluster.at(bar, rank)`` (``cta_group::2``, sm_100
+    and later).
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, TensorMap, f32, mbarrier, ptx, ptx_kernel, shared, tensor_map, tma, when
@@ -99,7 +100,8 @@ def _load(
     dimensions: str, mode: str, place: Any, source: Any, coordinates: Any, bar: Any, more: tuple[Any, ...],
     multicast: Any, pair: bool,
 ) -> None:
-    signal = mbarrier.checked(bar, "`bar = mbarrier.declare()`, or the `full` of a stage")
+    remote = pair and isinstance(bar, Pointer) and bar.space == "shared::cluster" and bar.dtype.bits == 64
+    signal = bar if remote else mbarrier.checked(bar, "`bar = mbarrier.declare()`, or the `full` of a stage")
     operands = [place, (_map(source), coordinates), signal, *more]
     name = f"cp.async.bulk.tensor.{dimensions}.shared::cluster.global.{mode}{_DONE}"
     if multicast is not None:

@@ -10,23 +10,21 @@ What a and b lack of whole tiles is filled with 0 by the copies, and what c lack
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 from ... import (
-    Array, Kernel, Pipeline, Ptr, ScalarType, TensorMap, bf16, cdiv, cluster, dynamic_shared, f16, f32, loop,
-    mbarrier, otherwise, processors as processors_of, ptx, ptx_kernel, reg, tensor_map, tiles, tma, u32, wgmma, when,
+    Array, Kernel, Pipeline, Ptr, ScalarType, TensorMap, cdiv, cluster, dynamic_shared, f32, loop,
+    mbarrier, otherwise, processors as processors_of, ptx, ptx_kernel, reg, tensor_map, tma, u32, wgmma, when,
 )
 
-from .. import arguments, matrices, tile_order
-from .staging import NBYTES, ROWS, SPAN, Staging
+from .. import arguments, tile_order
+from ..tensor_products import SPAN, End, Ring, map_of, prepare
+from .staging import NBYTES, ROWS, Staging
 
 __all__ = ["Plan", "choose", "kernel_of", "matmul"]
 
-EIGHT = ("float8_e4m3fn", "float8_e5m2")
-DTYPES = ("float16", "bfloat16", *EIGHT)
-RESULTS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32}
 THREADS, CONSUMERS = 384, 2
 PRODUCER_REGISTERS, CONSUMER_REGISTERS = 40, 232
 """Of the 168 that each thread of 384 begins with."""
@@ -94,40 +92,14 @@ class Kind(NamedTuple):
     """Whether c is stored by tensor copies, else number by number."""
 
 
-class _Ring:
-    """The stages of a or b: as they are copied, and as they are multiplied."""
-
-    def __init__(self, place: Any, dtype: ScalarType, extent: int, turned: bool, stages: int) -> None:
-        self.depth, self.extent, self.turned = SPAN // dtype.bytes, extent, turned
-        shape = (self.depth, extent) if turned else (extent, self.depth)
-        self.ring = tiles.Ring(place.cast(dtype), stages, *shape)
-
-    def copied(self, slot: Any, first: Any, extent: int) -> Any:
-        """The tile that is copied to: ``extent`` rows of the matrix (of b columns) from ``first`` on, all of k."""
-        whole = self.ring[slot]
-        if extent == self.extent:
-            return whole
-        shape = (self.depth, extent) if self.turned else (extent, self.depth)
-        return tiles.Tile(whole.place + first * self.depth, *shape)
-
-    def factor(self, slot: Any, first: Any, extent: int) -> Any:
-        """The same as a factor, with k along its columns."""
-        found = self.copied(slot, first, extent)
-        return found.T if self.turned else found
-
-    def at(self, row: Any, k: Any) -> tuple[Any, Any]:
-        """Coordinates in the matrix as it is stored."""
-        return (k, row) if self.turned else (row, k)
-
-
 class _Block:
     """What the roles of a block share."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind, self.plan = kind, kind.plan
         plan = self.plan
-        self.a = _Ring(dynamic_shared(kind.a, align=1024), kind.a, plan.rows, kind.turned[0], plan.stages)
-        self.b = _Ring(self.a.ring.end, kind.b, plan.columns, kind.turned[1], plan.stages)
+        self.a = Ring(dynamic_shared(kind.a, align=1024), kind.a, plan.rows, kind.turned[0], plan.stages)
+        self.b = Ring(self.a.ring.end, kind.b, plan.columns, kind.turned[1], plan.stages)
         self.staged = self.b.ring.end
         many = plan.blocks > 1
         self.pipe = Pipeline(
@@ -234,7 +206,7 @@ def kernel_of(kind: Kind) -> Kernel:
             staging = Staging(block.staged, kind.c, wgmma.number(), 1) if kind.copied else None
 
             def finish(sums: Any, row: Any, column: Any) -> None:
-                end = _End(kind, bias, n, scale, column)
+                end = End(kind, bias, n, scale, column + ((ptx.laneid & 3) << 1) if kind.copied else column)
                 if staging is not None:
                     staging.store(c, (row, column), sums, end)
                 else:
@@ -271,25 +243,6 @@ def kernel_of(kind: Kind) -> Kernel:
     return biased
 
 
-class _End:
-    """What is stored for a sum: ``activation(scale * sum + bias)``."""
-
-    def __init__(self, kind: Kind, bias: Any, n: Any, scale: Any, column: Any) -> None:
-        self.kind, self.bias, self.n, self.scale = kind, bias, n, scale
-        self.column = column + ((ptx.laneid & 3) << 1) if kind.copied else column
-
-    def __call__(self, column: Any, values: list[Any]) -> list[Any]:
-        """Of the sums of a column."""
-        values = [value * self.scale for value in values]
-        if self.bias is not None:
-            place, found = self.column + column, reg(self.kind.bias, 0.0)
-            self.bias.load(place, pred=place < self.n, out=found)
-            added = found if self.kind.bias is f32 else found.to(f32)
-            values = [value + added for value in values]
-        activation = self.kind.activation
-        return values if activation is None else [activation(value) for value in values]
-
-
 def matmul(
     a: Any, b: Any, *, bias: Any = None, activation: Callable[[Any], Any] | None = None, scale: float = 1.0,
     dtype: ScalarType | None = None, out: Any = None, plan: Plan | None = None, processors: int | None = None,
@@ -321,61 +274,22 @@ def matmul(
     >>> matmul(a, b).tolist() == b[:3].tolist()
     True
     """
-    m, depth = _shape("a", a, ["M", "K"], DTYPES)
-    eight = arguments.dtype_name(a) in EIGHT
-    _, n = _shape("b", b, [depth, "N"], EIGHT if eight else (arguments.dtype_name(a),))
-    if min(m, n, depth) < 1:
-        raise arguments.wrong(f"a has shape {[m, depth]} and b {[depth, n]}; every extent must be 1 or more")
-    kinds = [arguments.DTYPES[arguments.dtype_name(each)] for each in (a, b)]
-    if out is None:
-        result = dtype if dtype is not None else bf16 if eight else kinds[0]
-        if result not in RESULTS.values():
-            raise arguments.wrong(f"dtype is {result}; it can be f16, bf16 or f32")
-        out = arguments.empty_like(a, (m, n), result)
-    _shape("out", out, [m, n], RESULTS)
-    arguments.expect_output(out, a=a, b=b)
-    if bias is not None:
-        arguments.expect("bias", bias, [n], list(RESULTS))
-        arguments.expect_output(out, bias=bias)
-    stored = [
-        matrices.store("a", a, (False,) if eight else (False, True)),
-        matrices.store("b", b, (True,) if eight else (True, False)),
-    ]
+    product = prepare(a, b, bias, dtype, out, lambda eight: (False,) if eight else (False, True))
+    m, n, k = product.shape
     blocks = processors_of(launch.get("backend")) if processors is None else arguments.size(
         "processors", processors, range(1, 1 << 16)
     )
     plan = choose(m, n, blocks) if plan is None else plan
-    kind = Kind(
-        kinds[0], kinds[1], RESULTS[arguments.dtype_name(out)], (stored[0].turned, not stored[1].turned), plan,
-        None if bias is None else RESULTS[arguments.dtype_name(bias)], activation, matrices.fits(out),
-    )
-    return _launch(kind, stored[0].array, stored[1].array, out, bias, (m, n, depth), scale, blocks, launch)
-
-
-def _launch(
-    kind: Kind, a: Any, b: Any, out: Any, bias: Any, shape: tuple[int, int, int], scale: float, processors: int,
-    options: dict[str, Any],
-) -> Any:
-    (m, n, k), plan = shape, kind.plan
-    step = SPAN // kind.a.bytes
+    kind = Kind(*product.types, product.turned, plan, product.bias, activation, product.copied)
     maps = [
-        _map(array, extent, step, turned)
-        for array, extent, turned in ((a, plan.rows, kind.turned[0]), (b, plan.columns // plan.blocks, kind.turned[1]))
+        map_of(array, dtype, extent, turned) for array, dtype, extent, turned in zip(
+            (product.a, product.b), product.types, (plan.rows, plan.columns // plan.blocks), product.turned
+        )
     ]
-    target = tensor_map(out, (ROWS, SPAN // kind.c.bytes), swizzle=SPAN) if kind.copied else out
+    target = tensor_map(product.out, (ROWS, SPAN // kind.c.bytes), swizzle=SPAN) if kind.copied else product.out
     rows, columns = cdiv(cdiv(m, plan.rows), plan.blocks), cdiv(n, plan.columns)
-    clusters = max(1, min(rows * columns, processors // plan.blocks))
-    launch = kernel_of(kind).configure(clusters * plan.blocks, THREADS, shared=plan.shared, **options)
-    extra = () if bias is None else (bias,)
-    launch(*maps, target, *extra, n, rows, columns, cdiv(k, step), arguments.number("scale", scale))
-    return out
-
-
-def _map(array: Any, extent: int, depth: int, turned: bool) -> Any:
-    """The map of a matrix as it is stored: boxes of one slab of 128 bytes."""
-    box = (depth, min(extent, depth)) if turned else (extent, depth)
-    return tensor_map(array, box, swizzle=SPAN)
-
-
-def _shape(name: str, array: Any, shape: list[Any], dtypes: Iterable[str]) -> tuple[int, ...]:
-    return arguments.expect(name, array, shape, list(dtypes), contiguous=False)
+    clusters = max(1, min(rows * columns, blocks // plan.blocks))
+    run = kernel_of(kind).configure(clusters * plan.blocks, THREADS, shared=plan.shared, **launch)
+    added = () if bias is None else (bias,)
+    run(*maps, target, *added, n, rows, columns, cdiv(k * kind.a.bytes, SPAN), arguments.number("scale", scale))
+    return product.out

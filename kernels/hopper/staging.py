@@ -12,10 +12,12 @@ from typing import Any
 
 from ... import ScalarType, f32, ptx, tiles, tma, u8, when
 
-__all__ = ["BUFFERS", "NBYTES", "ROWS", "SPAN", "Staging", "Writer"]
+from ..tensor_products import SPAN
 
-ROWS, SPAN = 64, 128
-"""Of a buffer: rows, and bytes of a row."""
+__all__ = ["BUFFERS", "NBYTES", "ROWS", "Staging", "Writer"]
+
+ROWS = 64
+"""Of a buffer; they have 128 bytes."""
 BUFFERS = 2
 NBYTES = BUFFERS * ROWS * SPAN
 """Of a warpgroup."""

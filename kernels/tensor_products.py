@@ -1,0 +1,121 @@
+"""What the products on tensor cores of each generation share: checked matrices, stages of tiles, the end of each sum.
+
+Tiles have 128 bytes of k, as the widest swizzle of a tensor copy does. A matrix may be stored turned, with k across its
+rows; its tiles then are, too, and are multiplied as their transposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from .. import ScalarType, bf16, f16, f32, reg, tensor_map, tiles
+
+from . import arguments, matrices
+
+__all__ = ["DTYPES", "EIGHT", "RESULTS", "SPAN", "End", "Product", "Ring", "map_of", "prepare"]
+
+EIGHT = ("float8_e4m3fn", "float8_e5m2")
+DTYPES = ("float16", "bfloat16", *EIGHT)
+RESULTS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32}
+SPAN = 128
+"""Bytes of k of a tile, and of a row of what is stored."""
+
+
+class Product(NamedTuple):
+    """Matrices as they are stored, the result, and what a kernel is made for."""
+
+    a: Any
+    b: Any
+    out: Any
+    shape: tuple[int, int, int]
+    types: tuple[ScalarType, ScalarType, ScalarType]
+    turned: tuple[bool, bool]
+    """Whether a and b are stored with k across their rows."""
+    bias: ScalarType | None
+    copied: bool
+    """Whether tensor copies can store the result."""
+
+
+def prepare(
+    a: Any, b: Any, bias: Any, dtype: ScalarType | None, out: Any, turned: Callable[[bool], tuple[bool, ...]]
+) -> Product:
+    """The product of what a caller has given, checked; ``turned(eight)`` says in which ways a and b may be stored."""
+    m, depth = _shape("a", a, ["M", "K"], DTYPES)
+    eight = arguments.dtype_name(a) in EIGHT
+    _, n = _shape("b", b, [depth, "N"], EIGHT if eight else (arguments.dtype_name(a),))
+    if min(m, n, depth) < 1:
+        raise arguments.wrong(f"a has shape {[m, depth]} and b {[depth, n]}; every extent must be 1 or more")
+    kinds = [arguments.DTYPES[arguments.dtype_name(each)] for each in (a, b)]
+    if out is None:
+        result = dtype if dtype is not None else bf16 if eight else kinds[0]
+        if result not in RESULTS.values():
+            raise arguments.wrong(f"dtype is {result}; it can be f16, bf16 or f32")
+        out = arguments.empty_like(a, (m, n), result)
+    _shape("out", out, [m, n], RESULTS)
+    arguments.expect_output(out, a=a, b=b)
+    if bias is not None:
+        arguments.expect("bias", bias, [n], list(RESULTS))
+        arguments.expect_output(out, bias=bias)
+    ways = turned(eight)
+    left, right = matrices.store("a", a, ways), matrices.store("b", b, tuple(not way for way in ways))
+    return Product(
+        left.array, right.array, out, (m, n, depth), (kinds[0], kinds[1], RESULTS[arguments.dtype_name(out)]),
+        (left.turned, not right.turned), None if bias is None else RESULTS[arguments.dtype_name(bias)],
+        matrices.fits(out),
+    )
+
+
+def _shape(name: str, array: Any, shape: list[Any], dtypes: Iterable[str]) -> tuple[int, ...]:
+    return arguments.expect(name, array, shape, list(dtypes), contiguous=False)
+
+
+def map_of(array: Any, dtype: ScalarType, extent: int, turned: bool) -> Any:
+    """The map of a or b as it is stored, for tiles of ``extent`` rows of a or columns of b."""
+    depth = SPAN // dtype.bytes
+    box = (depth, min(extent, depth)) if turned else (extent, depth)
+    return tensor_map(array, box, swizzle=SPAN)
+
+
+class Ring:
+    """The stages of a or b: as they are copied, and as they are multiplied."""
+
+    def __init__(self, place: Any, dtype: ScalarType, extent: int, turned: bool, stages: int) -> None:
+        self.depth, self.extent, self.turned = SPAN // dtype.bytes, extent, turned
+        shape = (self.depth, extent) if turned else (extent, self.depth)
+        self.ring = tiles.Ring(place.cast(dtype), stages, *shape)
+
+    def copied(self, slot: Any, first: Any, extent: int) -> Any:
+        """The tile that is copied to: ``extent`` rows of the matrix (of b columns) from ``first`` on, all of k."""
+        whole = self.ring[slot]
+        if extent == self.extent:
+            return whole
+        shape = (self.depth, extent) if self.turned else (extent, self.depth)
+        return tiles.Tile(whole.place + first * self.depth, *shape)
+
+    def factor(self, slot: Any, first: Any, extent: int) -> Any:
+        """The same as a factor, with k along its columns."""
+        found = self.copied(slot, first, extent)
+        return found.T if self.turned else found
+
+    def at(self, row: Any, k: Any) -> tuple[Any, Any]:
+        """Coordinates in the matrix as it is stored."""
+        return (k, row) if self.turned else (row, k)
+
+
+class End:
+    """What is stored for a sum: ``activation(scale * sum + bias)``; ``column`` is added to each that it is given."""
+
+    def __init__(self, kind: Any, bias: Any, n: Any, scale: Any, column: Any) -> None:
+        self.kind, self.bias, self.n, self.scale, self.column = kind, bias, n, scale, column
+
+    def __call__(self, column: Any, values: list[Any]) -> list[Any]:
+        """Of the sums of a column."""
+        values = [value * self.scale for value in values]
+        if self.bias is not None:
+            place, found = self.column + column, reg(self.kind.bias, 0.0)
+            self.bias.load(place, pred=place < self.n, out=found)
+            added = found if self.kind.bias is f32 else found.to(f32)
+            values = [value + added for value in values]
+        activation = self.kind.activation
+        return values if activation is None else [activation(value) for value in values]
