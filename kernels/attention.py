@@ -19,12 +19,14 @@ import numpy as np
 from .. import Kernel, ScalarType, backend_name, bf16, capability, f16, f32, f64
 
 from . import arguments
+from . import flash_backward as backward
+from . import flash_backward_mma as backward_mma
 from .decode import chunk_kernel, combine_kernel, decode_kernel
 from .flash import flash_kernel, queries_a_warp, template_kernel
 from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
 from .hopper import flash as hopper_flash
 
-__all__ = ["decode_attention", "flash_attention", "flash_decoding", "template"]
+__all__ = ["decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "template"]
 
 HEAD_DIMS = range(16, 257, 8)
 WARPS = 4
@@ -63,19 +65,9 @@ def flash_attention(
     >>> float(flash_attention(q, k, v).max())
     1.0
     """
-    batch, heads, queries, dim = arguments.expect("q", q, ["B", "Hq", "Sq", "D"], list(arguments.FLOATS))
-    dtype = arguments.floating("q", q)
+    dtype, factor = _expect(q, k, v, causal, scale)
+    (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
     names = [arguments.dtype_name(q)]
-    _, key_heads, keys, _ = arguments.expect("k", k, [batch, "Hkv", "Sk", dim], names)
-    arguments.expect("v", v, [batch, key_heads, keys, dim], names)
-    _check_heads(heads, key_heads, dim)
-    factor = _scale(scale, dim)
-    if causal not in (False, True):
-        raise arguments.wrong(f"causal is {causal!r:.60}; it can be True or False")
-    if min(batch, queries, keys) < 1:
-        raise arguments.wrong(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
-    _check_size("Sq * D", queries * dim)
-    _check_size("Sk * D", keys * dim)
     if out is None:
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
@@ -90,6 +82,72 @@ def flash_attention(
         rows = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
     kernel[(-(-queries // rows), heads, batch), WARPS * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
     return out
+
+
+def flash_attention_backward(
+    gradient: Any, q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None,
+) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v of :func:`flash_attention`, of a gradient of its result.
+
+    Args:
+        gradient: That of the result, ``[B, Hq, Sq, D]`` of q's dtype.
+        q: As of :func:`flash_attention`, as k, v, causal and scale are.
+
+    Of float16 and bfloat16 by mma.sync, with weights and their gradients rounded to q's dtype; nothing of the forward
+    pass is needed. Gradients have the same bits each time.
+
+    Returns:
+        The gradients of q, k and v, of their shapes and dtype.
+
+    Raises:
+        LaunchError: As of :func:`flash_attention`.
+
+    >>> q = np.ones((1, 2, 3, 16), np.float32)
+    >>> k, v = np.ones((2, 1, 1, 5, 16), np.float32)
+    >>> [x.shape for x in flash_attention_backward(np.ones_like(q), q, k, v)]
+    [(1, 2, 3, 16), (1, 1, 5, 16), (1, 1, 5, 16)]
+    """
+    dtype, factor = _expect(q, k, v, causal, scale)
+    (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
+    arguments.expect("gradient", gradient, q.shape, [arguments.dtype_name(q)])
+    acc = f64 if dtype is f64 else f32
+    made = tuple(arguments.empty_like(x, tuple(x.shape), dtype) for x in (q, k, v))
+    states = arguments.empty_like(q, (batch * heads, queries, 2), acc)
+    sizes = heads // key_heads, factor
+    if dtype in (f16, bf16):
+        inputs = arguments.aligned(ALIGNMENT, q=q, k=k, v=v, gradient=gradient)
+        given, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (inputs, made))
+        options = {"shared": backward_mma.shared_bytes(dim)}
+        block = backward_mma.ROWS
+        grids = [(-(-rows // block), batch * count) for rows, count in ((queries, heads), (keys, key_heads))]
+        kernels, threads = backward_mma, backward_mma.THREADS
+    else:
+        given, (dq, dk, dv) = [q, k, v, gradient], made
+        options, sizes = {}, (queries, keys, *sizes)
+        grids = [(-(-rows // backward.WARPS), count, batch) for rows, count in ((queries, heads), (keys, key_heads))]
+        kernels, threads = backward, backward.WARPS * 32
+    first = kernels.queries_kernel(dtype, dim, bool(causal)).configure(grids[0], threads, **options)
+    first(*given, dq, states, *sizes)
+    second = kernels.keys_kernel(dtype, dim, bool(causal)).configure(grids[1], threads, **options)
+    second(*given, states, dk, dv, *sizes)
+    return made
+
+
+def _expect(q: Any, k: Any, v: Any, causal: bool, scale: float | None) -> tuple[ScalarType, float]:
+    """Check the arguments that both passes have; the dtype, and the factor of the scores."""
+    batch, heads, queries, dim = arguments.expect("q", q, ["B", "Hq", "Sq", "D"], list(arguments.FLOATS))
+    dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
+    _, key_heads, keys, _ = arguments.expect("k", k, [batch, "Hkv", "Sk", dim], names)
+    arguments.expect("v", v, [batch, key_heads, keys, dim], names)
+    _check_heads(heads, key_heads, dim)
+    factor = _scale(scale, dim)
+    if causal not in (False, True):
+        raise arguments.wrong(f"causal is {causal!r:.60}; it can be True or False")
+    if min(batch, queries, keys) < 1:
+        raise arguments.wrong(f"q has shape {list(q.shape)} and k {list(k.shape)}; every extent must be 1 or more")
+    _check_size("Sq * D", queries * dim)
+    _check_size("Sk * D", keys * dim)
+    return dtype, factor
 
 
 def _tensor_cores(wanted: bool | str | None, dtype: ScalarType, **arrays: Any) -> str:

@@ -11,10 +11,10 @@ from .. import warp
 
 from .online import exp, finite, fma, inverse, merge, scaled
 
-__all__ = ["chunk_kernel", "combine_kernel", "decode_kernel"]
+__all__ = ["chunk_kernel", "combine_kernel", "decode_kernel", "lanes_of"]
 
 
-def _lanes(source: Any, row: Any, dim: int, lane: Any, acc: ScalarType) -> list[Any]:
+def lanes_of(source: Any, row: Any, dim: int, lane: Any, acc: ScalarType) -> list[Any]:
     """Elements lane, lane + 32, ... of a row, and 0 beyond ``dim``."""
     elements = []
     for offset in range(0, dim, 32):
@@ -33,12 +33,12 @@ def one_query(
 ) -> None:
     """One query against the keys start to stop, which the warps share; ``finish(i, top, weight, value)`` for each i."""
     lane, warp_id = ptx.tid.x & 31, ptx.tid.x >> 5
-    query = _lanes(q, 0, dim, lane, acc)
+    query = lanes_of(q, 0, dim, lane, acc)
     largest, total = reg(acc, -inf), reg(acc, 0.0)
     sums = [reg(acc, 0.0) for _ in query]
     with loop(start + warp_id, stop, warps) as key:
         dot = None
-        for a, b in zip(query, _lanes(k, key * dim, dim, lane, acc)):
+        for a, b in zip(query, lanes_of(k, key * dim, dim, lane, acc)):
             dot = a * b if dot is None else fma(acc, a, b, dot)
         score = warp.reduce_sum(dot) * scale
         top = maximum(largest, score)
@@ -46,7 +46,7 @@ def one_query(
         weight, shrink = exp(acc, score - base), exp(acc, largest - base)
         largest.set(top)
         fma(acc, total, shrink, weight, out=total)
-        for part, element in zip(sums, _lanes(v, key * dim, dim, lane, acc)):
+        for part, element in zip(sums, lanes_of(v, key * dim, dim, lane, acc)):
             fma(acc, part, shrink, weight * element, out=part)
 
     largest_of, total_of, sums_of = shared(acc, warps), shared(acc, warps), shared(acc, warps, dim)
