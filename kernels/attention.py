@@ -21,6 +21,7 @@ from .. import Kernel, ScalarType, backend_name, bf16, capability, f16, f32, f64
 from . import arguments
 from . import flash_backward as backward
 from . import flash_backward_mma as backward_mma
+from .autograd import differentiable
 from .decode import chunk_kernel, combine_kernel, decode_kernel
 from .flash import flash_kernel, queries_a_warp, template_kernel
 from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
@@ -33,6 +34,14 @@ WARPS = 4
 _HOPPER = 90
 
 
+def _backward(
+    grad_out: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None
+) -> dict[str, Any]:
+    found = flash_attention_backward(arguments.dense(grad_out), q, k, v, causal=causal, scale=scale)
+    return dict(zip("qkv", found))
+
+
+@differentiable("q", "k", "v", backward=_backward)
 def flash_attention(
     q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None, out: Any = None,
     tensor_cores: bool | str | None = None,
@@ -113,19 +122,22 @@ def flash_attention_backward(
     acc = f64 if dtype is f64 else f32
     made = tuple(arguments.empty_like(x, tuple(x.shape), dtype) for x in (q, k, v))
     states = arguments.empty_like(q, (batch * heads, queries, 2), acc)
-    sizes = heads // key_heads, factor
+    sizes: tuple[Any, ...] = heads // key_heads, factor
+    kernels: Any = backward_mma if dtype in (f16, bf16) else backward
+    options: dict[str, Any] = {}
+    grids: list[tuple[int, ...]]
     if dtype in (f16, bf16):
         inputs = arguments.aligned(ALIGNMENT, q=q, k=k, v=v, gradient=gradient)
         given, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (inputs, made))
-        options = {"shared": backward_mma.shared_bytes(dim)}
+        options["shared"] = backward_mma.shared_bytes(dim)
         block = backward_mma.ROWS
         grids = [(-(-rows // block), batch * count) for rows, count in ((queries, heads), (keys, key_heads))]
-        kernels, threads = backward_mma, backward_mma.THREADS
+        threads = backward_mma.THREADS
     else:
-        given, (dq, dk, dv) = [q, k, v, gradient], made
-        options, sizes = {}, (queries, keys, *sizes)
+        given, (dq, dk, dv) = [q, k, v, gradient], list(made)
+        sizes = queries, keys, *sizes
         grids = [(-(-rows // backward.WARPS), count, batch) for rows, count in ((queries, heads), (keys, key_heads))]
-        kernels, threads = backward, backward.WARPS * 32
+        threads = backward.WARPS * 32
     first = kernels.queries_kernel(dtype, dim, bool(causal)).configure(grids[0], threads, **options)
     first(*given, dq, states, *sizes)
     second = kernels.keys_kernel(dtype, dim, bool(causal)).configure(grids[1], threads, **options)

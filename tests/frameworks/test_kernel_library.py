@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import elementwise, kv_cache, linalg, loss, norm, optim, rope  # noqa: E402
+from ptxdsl.kernels import attention, elementwise, kv_cache, linalg, loss, norm, optim, rope  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -226,3 +226,9 @@ def test_caches_of_torch() -> None:
     assert torch.equal(caches[0, 1, :, 1], k[0]) and torch.equal(caches[1, 3, :, 4], k[2] + 1)
     found, _ = kv_cache.gather(caches[0], caches[1], torch.tensor([[1, 0]]), torch.tensor([7]), heads_first=True)
     assert torch.equal(found[0, 1], k[0]) and torch.equal(found[0, 6], k[1])
+
+
+def test_attention() -> None:
+    q, k, v = double(1, 2, 3, 16), double(1, 1, 4, 16), double(1, 1, 4, 16)
+    assert torch.autograd.gradcheck(lambda *x: attention.flash_attention(*x, causal=True, scale=0.3), (q, k, v))
+    assert torch.autograd.gradcheck(attention.flash_attention, (q.detach(), k, v.detach()))
