@@ -26,13 +26,13 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Graph", "graph", "synchronize",
     )),
     "tools": ("Profiling, debugging, tuning", (
-        "profile", "forecast", "Forecast", "trace_thread", "debug", "outcomes", "autotune", "Config", "Loc",
+        "profile", "forecast", "Forecast", "trace_thread", "debug", "outcomes", "compare", "autotune", "Config", "Loc",
     )),
 }
 """The names of `ptxdsl` that are neither types nor errors nor modules."""
 MODULES = (
-    "warp", "block", "grid", "cluster", "math", "tiles", "mma", "wgmma", "tcgen05", "tma", "mbarrier", "bench", "torch",
-    "jax",
+    "warp", "block", "grid", "cluster", "math", "tiles", "mma", "wgmma", "tcgen05", "tma", "mbarrier", "bench",
+    "testing", "torch", "jax",
 )
 CLASSES = (
     "Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support",

@@ -1,4 +1,4 @@
-"""Tools for the tests of kernels: random arrays with special values, comparisons of two kernels, smallest failing cases.
+"""Tools for the tests of kernels: random arrays with special values, comparisons of two kernels, smallest failing ones.
 
 ``ptxdsl.testing.strategies`` has the same arrays as strategies of hypothesis, which must be installed for it.
 """

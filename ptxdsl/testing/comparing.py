@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,8 @@ __all__ = ["Comparison", "Difference", "compare"]
 Fill = Callable[[np.random.Generator, int, NDArray[Any]], ArrayLike]
 
 
-class Difference(NamedTuple):
+@dataclass(frozen=True)
+class Difference:
     """Where an argument differs after the two: how many elements, and the one that differs most, with both values."""
 
     argument: int
@@ -174,5 +175,5 @@ def _compare(
 
 
 def _same_bits(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    shape = (*a.shape, a.dtype.itemsize)
-    return np.asarray((a.reshape(-1).view(np.uint8).reshape(shape) == b.reshape(-1).view(np.uint8).reshape(shape)).all(-1))
+    first, second = (np.ascontiguousarray(each).reshape(-1).view(np.uint8) for each in (a, b))
+    return np.asarray((first == second).reshape(*a.shape, a.dtype.itemsize).all(-1))

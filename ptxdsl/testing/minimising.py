@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.def_use import DefUse
-from ..errors import LaunchError, PtxError, caller
+from ..errors import EmulationError, LaunchError, PtxError, caller
 from ..ir import Call, Instruction, Module
 from ..kernel.compiled_kernel import CompiledKernel
 from ..kernel.dispatcher import Dispatcher, Launch
@@ -36,7 +36,7 @@ class Minimal:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: tuple[Any, ...]
-    error: PtxError
+    error: EmulationError
     instructions: tuple[int, int]
     trials: int
     launch: Launch
@@ -67,7 +67,7 @@ def minimise(launch: Launch, *arguments: Any, limit: int = 2000, **named: Any) -
     stay, so that no loop becomes endless.
 
     Raises:
-        LaunchError: The launch raises nothing.
+        LaunchError: The launch does nothing wrong.
 
     >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel, shared
     >>> from ptxdsl.testing import minimise
@@ -97,8 +97,9 @@ class _Reduced(Dispatcher):
 
     def __init__(self, compiled: CompiledKernel, module: Module) -> None:
         super().__init__(compiled.entry)
-        self.parameters = compiled.parameters
-        self._compiled = CompiledKernel(compiled.entry, compiled.parameters, module, set())
+        self.parameters = tuple(compiled.parameters)
+        text = to_text(module) if compiled.foreign else None
+        self._compiled = CompiledKernel(compiled.entry, compiled.parameters, module, set(), text=text)
 
     def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:  # noqa: ARG002
         """The kernel."""
@@ -117,7 +118,7 @@ class _Search:
         error = self._error()
         if error is None:
             raise LaunchError(
-                f"kernel `{self._compiled.entry}` raises nothing with these arguments", loc=caller(),
+                f"kernel `{self._compiled.entry}` does nothing wrong with these arguments", loc=caller(),
                 hint='ask for the check: `k.configure(grid, block, sanitize="all")`',
             )
         self.error, self._wanted, self._before = error, _kind(error), self._count()
@@ -142,11 +143,15 @@ class _Search:
             sanitize=config.sanitize, seed=config.seed, schedule=config.schedule, backend="emulator",
         )
 
-    def _error(self) -> PtxError | None:
+    def _error(self) -> EmulationError | None:
+        """What the launch does wrong; other errors say that it is no launch."""
         try:
             self._launch()(*_copied(self.arguments))
-        except PtxError as error:
+        except EmulationError as error:
             return error
+        except PtxError:
+            if not self._tried:
+                raise
         return None
 
     def _keep(self, **changes: Any) -> bool:
@@ -189,7 +194,8 @@ class _Search:
 
     def _resized(self, name: str, dimensions: tuple[int, ...]) -> bool:
         try:
-            return self._keep(config=replace(self.config, **{name: dimensions}))
+            changes: dict[str, Any] = {name: dimensions}
+            return self._keep(config=replace(self.config, **changes))
         except LaunchError:  # a cluster that does not divide the grid
             return False
 
@@ -247,7 +253,7 @@ def _copied(arguments: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(each.copy() if isinstance(each, np.ndarray) else each for each in arguments)
 
 
-def _kind(error: PtxError) -> tuple[type, str]:
+def _kind(error: EmulationError) -> tuple[type, str]:
     """What makes two errors the same: the class, and the message without its numbers."""
     return type(error), re.sub(r"-?\d[\d.,]*", "N", error.message.partition("\n")[0])
 

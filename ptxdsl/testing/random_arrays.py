@@ -12,10 +12,8 @@ __all__ = ["float_info", "random_array", "special_values", "ulps"]
 
 def float_info(dtype: np.dtype[Any]) -> Any:
     """numpy's ``finfo`` of a floating-point dtype, ml_dtypes' for its own; None of other dtypes."""
-    if dtype.kind == "f":
-        return np.finfo(dtype)
-    if dtype.kind != "V":
-        return None
+    if dtype.isbuiltin == 1:
+        return np.finfo(dtype) if dtype.kind == "f" else None
     import ml_dtypes
 
     try:
@@ -92,9 +90,14 @@ def ulps(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
         return np.abs(a.astype(np.float64) - b.astype(np.float64))
     bits = np.dtype(f"i{a.dtype.itemsize}")
 
-    def ordered(values: NDArray[Any]) -> NDArray[np.float64]:
+    def ordered(values: NDArray[Any]) -> NDArray[np.int64]:
         raw = np.ascontiguousarray(values).view(bits).astype(np.int64)
-        return np.where(raw < 0, np.iinfo(bits).min - raw, raw).astype(np.float64)
+        return np.where(raw < 0, np.iinfo(bits).min - raw, raw)
 
+    first, second = ordered(a), ordered(b)
+    with np.errstate(over="ignore"):  # of opposite signs, where no difference is small
+        exact = np.abs(first - second).astype(np.float64)
+    rough = np.abs(first.astype(np.float64) - second.astype(np.float64))
+    apart = np.where(rough < 2.0**62, exact, rough)
     nan_a, nan_b = np.isnan(a.astype(np.float64)), np.isnan(b.astype(np.float64))
-    return np.where(nan_a & nan_b, 0.0, np.where(nan_a | nan_b, np.inf, np.abs(ordered(a) - ordered(b))))
+    return np.where(nan_a & nan_b, 0.0, np.where(nan_a | nan_b, np.inf, apart))

@@ -37,7 +37,7 @@ LAYERS = [
     ["pipeline", "tcgen05", "tma", "wgmma"],
     ["block"],
     ["bench", "dask"],
-    ["tuning"],
+    ["testing", "tuning"],
     ["kernels"],
     ["checking", "gpu_check"],
     ["pytest_plugin", "__main__"],

@@ -78,16 +78,19 @@ def test_one_element_is_enough() -> None:
 
 
 def test_special_values_and_nan_are_compared() -> None:
-    n, x, y = arguments(1000)
-    with np.errstate(over="ignore", invalid="ignore"):
-        reference = compare(scaled[8, 128], lambda n, x, y: y.__setitem__(..., x * np.float32(3) + np.float32(1)), n, x, y)
-    assert reference, reference
+    def reference(n: int, x: Any, y: Any) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            y[:n] = x * np.float32(3) + np.float32(1)
+
+    found = compare(scaled[8, 128], reference, *arguments(1000))
+    assert found, found
 
 
 def test_a_fault_of_one_is_a_difference() -> None:
-    found = compare(scaled[4, 32], scaled[4, 32].kernel[4, 32], 128, np.zeros(100, np.float32), np.zeros(128, np.float32))
+    given = 128, np.zeros(100, np.float32), np.zeros(128, np.float32)
+    found = compare(scaled[4, 32], fused[4, 32], *given)
     assert not found and all(isinstance(error, MemoryFault) for error in found.errors)
-    found = compare(scaled[4, 32], lambda *_: None, 128, np.zeros(100, np.float32), np.zeros(128, np.float32))
+    found = compare(scaled[4, 32], lambda *_: None, *given)
     assert isinstance(found.errors[0], MemoryFault) and found.errors[1] is None
     assert "  scaled: MemoryFault: " in str(found)
 

@@ -114,8 +114,13 @@ def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = np.ones((2, 512), np.float32)
     with pytest.raises(LaunchError) as caught:
         minimise(racy[4, 128], x, y, 512)
-    assert caught.value.message == "kernel `racy` raises nothing with these arguments"
+    assert caught.value.message == "kernel `racy` does nothing wrong with these arguments"
     assert caught.value.hint == 'ask for the check: `k.configure(grid, block, sanitize="all")`'
+
+
+def test_a_launch_that_is_none() -> None:
+    with pytest.raises(LaunchError, match="^block.x|^kernel `racy` takes 3 arguments|argument"):
+        minimise(racy[4, 128], np.ones(3, np.float32))
 
 
 def test_no_more_trials_than_wanted() -> None:
