@@ -13,12 +13,12 @@ __all__ = ["float_info", "random_array", "special_values", "ulps"]
 def float_info(dtype: np.dtype[Any]) -> Any:
     """numpy's ``finfo`` of a floating-point dtype, ml_dtypes' for its own; None of other dtypes."""
     if dtype.isbuiltin == 1:
-        of_numpy: Any = np.finfo
-        return of_numpy(dtype) if dtype.kind == "f" else None
+        return np.finfo(dtype) if dtype.kind == "f" else None
     import ml_dtypes
 
+    finfo: Any = ml_dtypes.finfo
     try:
-        return ml_dtypes.finfo(dtype)
+        return finfo(dtype)
     except ValueError:
         return None
 
