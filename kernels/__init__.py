@@ -11,6 +11,7 @@ from types import ModuleType
 
 __all__ = [
     "attention",
+    "conv",
     "elementwise",
     "histogram",
     "kv_cache",

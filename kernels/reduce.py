@@ -253,6 +253,12 @@ def _merged(op: Operation, states: list[Any], outer: int, n: int, inner: int, ou
     return [values, indices]
 
 
+def add_parts(parts: Any, out: Any) -> None:
+    """Add up the first axis of ``parts``, sums as a reduction of ``out``'s dtype has them, into ``out``."""
+    op = operation("sum", arguments.scalar_type("out", out))
+    _merged(op, [parts, parts], 1, parts.shape[0], _product(out.shape), out, parts.shape[0])
+
+
 def _targets(op: Operation, like: Any, shape: tuple[int, ...], out: Any) -> tuple[Any, Any]:
     """Where results or states go, and the indices of states; one array where there is nothing for the second."""
     values = arguments.empty_like(like, shape, op.state) if out is None else out
