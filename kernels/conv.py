@@ -38,7 +38,7 @@ class _Geometry(NamedTuple):
 
     def launch(self, which: str, x: Any, w: Any, y: Any, extra: Any = None) -> None:
         """Make one of the three products."""
-        within, pixels, out_pixels = self.window.count, self.height * self.width, self.out_height * self.out_width
+        within, pixels, out_pixels = self.window.elements, self.height * self.width, self.out_height * self.out_width
         rows, columns, depth = {
             "forward": (self.outputs, self.batch * out_pixels, self.channels * within),
             "input": (self.channels, self.batch * pixels, self.outputs * within),
@@ -166,7 +166,7 @@ def conv2d_backward(
 
     >>> import numpy as np
     >>> grads = conv2d_backward(np.ones((1, 1, 2, 2)), np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2)))
-    >>> grads["x"][0, 0].tolist(), grads["w"].max(), grads["bias"]
+    >>> grads["x"][0, 0].tolist(), float(grads["w"].max()), grads["bias"]
     ([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]], 4.0, array([4.]))
     """
     return _gradients(2, grad_out, x, w, stride, padding, dilation, groups, needs)

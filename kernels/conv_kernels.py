@@ -31,14 +31,14 @@ class Window(NamedTuple):
     dilation: tuple[int, int]
 
     @property
-    def count(self) -> int:
+    def elements(self) -> int:
         """Elements of the window."""
         return self.size[0] * self.size[1]
 
     def split(self, k: Any) -> tuple[Any, Any, Any]:
         """A number of (channel, row, column) of the windows of several channels."""
-        within = k % self.count
-        return k // self.count, within // self.size[1], within % self.size[1]
+        within = k % self.elements
+        return k // self.elements, within // self.size[1], within % self.size[1]
 
     def __str__(self) -> str:
         return "_".join("x".join(map(str, pair)) for pair in self)
@@ -79,7 +79,7 @@ class _Product:
 
     def weights(self) -> Any:
         """The group's part of w."""
-        return self.w + self.group.to(u64) * ptx.mul.wide.u32(self.outputs, self.channels * self.window.count)
+        return self.w + self.group.to(u64) * ptx.mul.wide.u32(self.outputs, self.channels * self.window.elements)
 
     def loaded(self, pointer: Any, index: Any, inside: Any) -> Any:
         """An element, or 0."""
@@ -101,7 +101,7 @@ class _Forward(_Product):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.rows, self.columns = self.outputs, self.batch * self.out_pixels
-        self.depth = self.channels * self.window.count
+        self.depth = self.channels * self.window.elements
 
     def a(self, row: Any, k: Any) -> Any:
         return self.loaded(self.weights(), row * self.depth + k, (row < self.rows) & (k < self.depth))
@@ -129,11 +129,11 @@ class _BackwardInput(_Product):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.rows, self.columns = self.channels, self.batch * self.pixels
-        self.depth = self.outputs * self.window.count
+        self.depth = self.outputs * self.window.elements
 
     def a(self, row: Any, k: Any) -> Any:
-        output, within = k // self.window.count, k % self.window.count
-        place = (output * self.channels + row) * self.window.count + within
+        output, within = k // self.window.elements, k % self.window.elements
+        place = (output * self.channels + row) * self.window.elements + within
         return self.loaded(self.weights(), place, (row < self.rows) & (k < self.depth))
 
     def column(self, j: Any) -> tuple[Any, ...]:
@@ -169,7 +169,7 @@ class _BackwardWeight(_Product):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.rows, self.columns = self.outputs, self.channels * self.window.count
+        self.rows, self.columns = self.outputs, self.channels * self.window.elements
         self.depth = self.batch * self.out_pixels
 
     def a(self, row: Any, k: Any) -> Any:
