@@ -82,13 +82,20 @@ def floating(name: str, array: Any) -> ScalarType:
     return scalar_type(name, array, FLOATS)
 
 
+def _shape(array: Any) -> tuple[int, ...] | None:
+    """The shape of an array; None of what is none, as numpy's scalars, which are numbers."""
+    if isinstance(array, np.generic) or not (hasattr(array, "shape") and hasattr(array, "dtype")):
+        return None
+    return tuple(int(extent) for extent in array.shape)
+
+
 def expect_array(name: str, array: Any, dtypes: Iterable[str] = DTYPES) -> tuple[int, ...]:
     """The shape of ``array``, which may have any, and any strides, if it has one of the dtypes."""
-    found = getattr(array, "shape", None)
-    if found is None or not hasattr(array, "dtype"):
+    found = _shape(array)
+    if found is None:
         raise wrong(f"`{name}` is {array!r:.60}, not an array of {' or '.join(dtypes)}")
     scalar_type(name, array, dtypes)
-    return tuple(int(extent) for extent in found)
+    return found
 
 
 def expect(
@@ -102,10 +109,9 @@ def expect(
     (2, 256)
     """
     wanted = f"[{', '.join(map(str, shape))}] of {' or '.join(dtypes)}"
-    found = getattr(array, "shape", None)
-    if found is None or not hasattr(array, "dtype"):
+    got = _shape(array)
+    if got is None:
         raise wrong(f"`{name}` is {array!r:.60}, not an array {wanted}")
-    got = tuple(int(extent) for extent in found)
     fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
     if not fits or dtype_name(array) not in dtypes:
         raise wrong(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")

@@ -105,6 +105,8 @@ def test_output_of_another_name() -> None:
         (lambda: arguments.one_of("mode", "sun", ("sum", "mean")), "mode is 'sun'; it can be 'sum' or 'mean'"),
         (lambda: arguments.scalar_type("x", X, ["int8", "bool"]), "`x` has dtype float32; wanted is int8 or bool"),
         (lambda: arguments.expect_array("x", [1], ["int8"]), "`x` is [1], not an array of int8"),
+        (lambda: arguments.expect_array("x", np.int8(1), ["int8"]), f"`x` is {np.int8(1)!r}, not an array of int8"),
+        (lambda: arguments.expect("x", X[0, 0], [], ["float32"]), f"`x` is {X[0, 0]!r}, not an array [] of float32"),
         (
             lambda: arguments.expect_array("x", X.astype(ml_dtypes.float8_e4m3), ["float8_e4m3fn"]),
             "`x` has dtype float8_e4m3; wanted is float8_e4m3fn",

@@ -63,6 +63,32 @@ def test_every_layout(rng: np.random.Generator, case: str) -> None:
         close(out, expected)
 
 
+def random_view(rng: np.random.Generator, shape: list[int], dtype: Any) -> Array:
+    """An array of this shape whose axes lie in any order, with steps and offsets, some turned round."""
+    order = rng.permutation(len(shape))
+    steps, offsets = rng.choice([1, 1, 2, -1], len(shape)), rng.choice([0, 0, 1, 3], len(shape))
+    ends = [offsets[axis] + shape[axis] * abs(steps[axis]) for axis in order]
+    base = rng.standard_normal([end + rng.integers(0, 2) for end in ends]).astype(dtype)
+    parts = [slice(offsets[axis], end, abs(steps[axis])) for axis, end in zip(order, ends)]
+    turned = np.asarray(base[tuple(parts)])[tuple(slice(None, None, 1 if steps[axis] > 0 else -1) for axis in order)]
+    return np.asarray(turned).transpose(np.argsort(order))
+
+
+def test_random_layouts(rng: np.random.Generator) -> None:
+    for _ in range(40):
+        full = rng.choice([1, 2, 3, 5, 8, 17], rng.integers(0, 5)).tolist()
+        shapes = [full[rng.integers(0, len(full) + 1) :] for _ in range(2)]
+        x, y = (
+            random_view(rng, [1 if rng.random() < 0.25 else extent for extent in shape], rng.choice(["f2", "f4", "f8"]))
+            for shape in shapes
+        )
+        expected = x.astype(np.float64) + y.astype(np.float64)
+        close(elementwise.add(x, y), expected)
+        out = random_view(rng, list(expected.shape), elementwise.add(x, y).dtype)
+        if min(out.strides, default=0) >= 0:
+            close(elementwise.add(x, y, out=out), expected)
+
+
 def test_in_place(rng: np.random.Generator) -> None:
     x = rng.standard_normal((33, 7))
     before = x.copy()

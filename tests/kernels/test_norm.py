@@ -201,7 +201,7 @@ FLOATS = "float16 or bfloat16 or float32 or float64"
         (lambda: norm.rms_norm(X, W[:2]), f"`weight` has shape [2] and dtype float32; wanted is [3] of {FLOATS}"),
         (lambda: norm.rms_norm(X, eps=-1), "eps is -1; it can be 0 or more"),
         (lambda: norm.rms_norm(X.astype(int)), f"`x` has dtype int64; wanted is {FLOATS}"),
-        (lambda: norm.rms_norm(X[0, 0].reshape(())), "`x` has no dimensions; it is normalised over the last one"),
+        (lambda: norm.rms_norm(np.array(1, np.float32)), "`x` has no dimensions; it is normalised over the last one"),
         (lambda: norm.rms_norm(X, W, out=X[:1]),
          "`out` has shape [1, 3] and dtype float32; wanted is [2, 3] of float32"),
         (lambda: norm.softmax(X, 2), "axis is 2; it can be -2 to 1"),
