@@ -19,25 +19,39 @@ from ..types import KernelOperand, ScalarType, b8, u32, u64
 from . import module as ir
 
 __all__ = [
-    "Array", "ArrayType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap", "TensorMapType",
-    "closure_of",
+    "Array", "ArrayType", "ConstType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap",
+    "TensorMapType", "closure_of",
 ]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
+class ConstType:
+    """Elements of ``dtype`` that a kernel only reads: ``const[f32]``."""
+
+    dtype: ScalarType
+
+    def __str__(self) -> str:
+        return f"const[{self.dtype}]"
+
+
+@dataclass(frozen=True)
 class PtrType:
     """A pointer to contiguous elements of ``dtype`` in global memory.
 
-    With a ``target`` the elements are pointers to that, and ``dtype`` is u64.
+    With a ``target`` the elements are pointers to that, and ``dtype`` is u64. ``const``: the kernel only reads what
+    is pointed to (by the target).
     """
 
     dtype: ScalarType
     target: ScalarType | None = None
+    const: bool = False
 
     def __str__(self) -> str:
-        return f"Ptr[{self.dtype}]" if self.target is None else f"Ptr[Ptr[{self.target}]]"
+        kind = self.target or self.dtype
+        element = f"const[{kind}]" if self.const else kind
+        return f"Ptr[{element}]" if self.target is None else f"Ptr[Ptr[{element}]]"
 
 
 @dataclass(frozen=True)
@@ -50,11 +64,13 @@ class ArrayType:
 
     dtype: ScalarType
     shape: tuple[int | None, ...]
+    const: bool = False
 
     def __str__(self) -> str:
+        element = f"const[{self.dtype}]" if self.const else self.dtype
         if any(extent is not None for extent in self.shape):
-            return f"Array[{self.dtype}, {', '.join(map(str, self.shape))}]"
-        return f"Array[{self.dtype}, {len(self.shape)}]"
+            return f"Array[{element}, {', '.join(map(str, self.shape))}]"
+        return f"Array[{element}, {len(self.shape)}]"
 
 
 @dataclass(frozen=True)
@@ -85,7 +101,8 @@ class Ptr(KernelOperand, Generic[T]):
 
     It counts elements: ``p[i]``, ``p[i] = v``, ``p + i``; ``p.load(i, width=4)`` and ``p.store(i, values)`` are vector
     accesses, aligned to all their bytes. The launch takes an array of that dtype, of any shape and C-contiguous (of a
-    table: a list of them), else it is a LaunchError.
+    table: a list of them), else it is a LaunchError. ``Ptr[const[f32]]`` is for what nobody writes while the kernel
+    runs: its loads are ``ld.global.nc``, and a store is an error.
 
     >>> print(Ptr[f32], Ptr[Ptr[f32]])
     Ptr[f32] Ptr[Ptr[f32]]
@@ -94,12 +111,14 @@ class Ptr(KernelOperand, Generic[T]):
     if TYPE_CHECKING:
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
-        def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any: ...
-        def store(self, index: Any, values: Any, *, pred: Any = None) -> None: ...
+        def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None, **hints: Any) -> Any: ...
+        def store(self, index: Any, values: Any, *, pred: Any = None, **hints: Any) -> None: ...
     else:
-        def __class_getitem__(cls, dtype: ScalarType | PtrType) -> PtrType:
+        def __class_getitem__(cls, dtype: ScalarType | ConstType | PtrType) -> PtrType:
             if isinstance(dtype, PtrType) and dtype.target is None:
-                return PtrType(u64, dtype.dtype)
+                return PtrType(u64, dtype.dtype, dtype.const)
+            if isinstance(dtype, ConstType):
+                return PtrType(dtype.dtype, const=True)
             if not isinstance(dtype, ScalarType):
                 raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", loc=caller(), hint="write `Ptr[f32]`")
             return _pointer(dtype)
@@ -108,7 +127,8 @@ class Ptr(KernelOperand, Generic[T]):
 class _ArrayMeta(type):
     def __getitem__(cls, item: Any) -> ArrayType:
         parts = item if isinstance(item, tuple) else (item,)
-        dtype, *extents = parts
+        element, *extents = parts
+        dtype = element.dtype if isinstance(element, ConstType) else element
         known = all(extent is None or (type(extent) is int and extent > 0) for extent in extents)
         if not isinstance(dtype, ScalarType) or not extents or not known:
             raise TraceError(
@@ -117,7 +137,7 @@ class _ArrayMeta(type):
             )
         if len(extents) == 1 and extents[0] is not None:
             extents = [None] * extents[0]
-        return ArrayType(dtype, tuple(extents))
+        return ArrayType(dtype, tuple(extents), dtype is not element)
 
 
 if TYPE_CHECKING:

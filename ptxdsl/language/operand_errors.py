@@ -249,6 +249,11 @@ def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError
     if isinstance(argument, str):
         return _parameter_error(space, argument)
     if isinstance(argument, Pointer):
+        if argument.read_only and "w" in spec.role:
+            return OperandError(
+                f"is written, and `{named(argument, 'p')}` is a {argument._kind()}, which only reads",
+                f"a parameter that is written is a `Ptr[{argument.dtype}]`, without `const`", True,
+            )
         named_space = space == "shared" and argument.space.startswith("shared::") and argument.space in form.tokens
         return None if named_space else _space_error(space, argument)
     if isinstance(argument, Value):

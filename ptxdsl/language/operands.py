@@ -95,7 +95,7 @@ def kind_of(argument: Any) -> Any:
     if kind is list or kind is tuple or kind is Vec:
         return tuple([item.type if item.__class__ is Result else kind_of(item) for item in argument])
     if isinstance(argument, Pointer):
-        return argument.space, argument.base.__class__ is Declared
+        return argument.space, argument.space.__class__, argument.base.__class__ is Declared
     if kind is str:
         return argument
     if kind is Part:

@@ -187,7 +187,8 @@ class Subroutine(PickledAsFunction):
         """An argument as the call's operand; a PtxTypeError where its type is another."""
         wanted = u64 if isinstance(parameter.annotation, HandleType) else parameter.annotation
         if isinstance(wanted, PtrType):
-            if isinstance(value, Pointer) and value.dtype is wanted.dtype and value.space == "global":
+            there = isinstance(value, Pointer) and value.dtype is wanted.dtype and value.space == "global"
+            if there and (wanted.const or not value.read_only):
                 return value.address.use(trace)
         elif isinstance(value, Value) and value.type is wanted:
             return value.use(trace)

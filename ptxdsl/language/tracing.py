@@ -20,6 +20,7 @@ from .block_needs import BlockNeed, BoxNeed
 from .builder import Trace, activated, current
 from .errors import described
 from .introspection.call_sites import is_user_file
+from .memory.addresses import ReadOnly
 from .memory.arrays import View, row_major
 from .memory.pointer_tables import PointerTable
 from .memory.pointers import Pointer
@@ -199,10 +200,10 @@ def argument(trace: Trace, parameter: KernelParameter) -> Any:
     if isinstance(annotation, ScalarType):
         return _load(trace, next(entries), annotation)
     if isinstance(annotation, PtrType):
-        base = _load(trace, next(entries), u64)
+        base, space = _load(trace, next(entries), u64), _space(annotation)
         if annotation.target is not None:
-            return PointerTable(annotation.target, base)
-        return Pointer(annotation.dtype, "global", base)
+            return PointerTable(annotation.target, space, base)
+        return Pointer(annotation.dtype, space, base)
     if isinstance(annotation, ArrayType):
         return _array(trace, parameter.name, annotation, entries)
     if isinstance(annotation, HandleType):
@@ -219,11 +220,15 @@ def _array(trace: Trace, name: str, annotation: ArrayType, entries: Iterator[ir.
     shape = tuple(extent if extent is not None else next(missing) for extent in annotation.shape)
     strides = tuple(missing)
     steps = (*strides, 1) if strides or len(shape) == 1 else row_major(shape)
-    view = View(annotation.dtype, "global", base, shape, steps)
+    view = View(annotation.dtype, _space(annotation), base, shape, steps)
     if len(shape) > 1:
         extents = tuple(extent if extent is not None else next(names) for extent in annotation.shape)
         view.origin = ir.Indexed(name, annotation.dtype, extents, ())
     return view
+
+
+def _space(annotation: PtrType | ArrayType) -> str:
+    return ReadOnly("global") if annotation.const else "global"
 
 
 def _load(trace: Trace, entry: ir.Parameter, type: ScalarType) -> Value:

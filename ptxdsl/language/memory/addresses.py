@@ -20,12 +20,18 @@ from ..values.value import Reg, Result, Value
 from .declared import Declared
 
 __all__ = [
-    "NARROW", "access", "address_of", "address_type", "advance", "form_of", "guard_of", "no_index", "refuse_items",
-    "variable_address", "whole",
+    "NARROW", "ReadOnly", "access", "address_of", "address_type", "advance", "form_of", "guard_of", "no_index",
+    "refuse_items", "variable_address", "whole",
 ]
 
 NARROW = frozenset({"shared", "local"})
 """The state spaces whose addresses are 32-bit numbers here; ``const`` and ``global`` have 64 bits."""
+
+
+class ReadOnly(str):
+    """A state space in which a pointer only reads: where it is compared it is that space."""
+
+    __slots__ = ()
 
 
 def address_type(space: str) -> ScalarType:
@@ -85,6 +91,8 @@ _DEPTH = 5
 
 def access(opcode: str, space: str, width: int, dtype: ScalarType) -> Form:
     """The ld or st of so many elements; a located PtxTypeError where the table has none."""
+    if space.__class__ is ReadOnly and opcode == "ld" and space == "global":
+        space = "global.nc"
     form = _accesses.get((opcode, space, width, dtype))
     if form is None:
         vector = f".v{width}" if width != 1 else ""

@@ -46,7 +46,7 @@ class View(Pointer):
         return len(self.shape)
 
     def _kind(self) -> str:
-        return f"array of {self.dtype}"
+        return f"array of {self._element_kind()}"
 
     def at(self, *index: Any) -> Pointer:
         """The address of the element ``a[i, j]``: as many indices as there are dimensions."""

@@ -20,7 +20,10 @@ from ..values.literals import is_number, literal
 from ..values.moves import set_register
 from ..values.operators import COMPARISONS
 from ..values.value import Reg, Result, Value, Vec, emit
-from .addresses import access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole
+from .addresses import (
+    ReadOnly, access, address_of, address_type, advance, form_of, guard_of, no_index, variable_address, whole,
+)
+from .cache_hints import policy_operand, with_hints
 from .declared import Declared
 
 __all__ = ["Pointer", "RegPointer"]
@@ -61,7 +64,15 @@ class Pointer(RunTime):
         return f"<{self.space} {self.dtype} pointer {base}{f'{self.offset:+}' if self.offset else ''}>"
 
     def _kind(self) -> str:
-        return f"pointer to {self.dtype}"
+        return f"pointer to {self._element_kind()}"
+
+    def _element_kind(self) -> str:
+        return f"const {self.dtype}" if self.read_only else str(self.dtype)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was declared to point to what the kernel only reads, ``Ptr[const[f32]]``."""
+        return self.space.__class__ is ReadOnly
 
     # -- arithmetic, in elements
 
@@ -136,7 +147,8 @@ class Pointer(RunTime):
     def generic(self) -> Pointer:
         """The generic address, for instructions that name no state space."""
         if self.space in ("global", "generic"):
-            return Pointer(self.dtype, "generic", self.base, self.offset)
+            generic = ReadOnly("generic") if self.read_only else "generic"
+            return Pointer(self.dtype, generic, self.base, self.offset)
         form = form_of(f"cvta.{self.space}", u64)
         return Pointer(self.dtype, "generic", emit(form, u64, self.address.to(u64).use(current())))
 
@@ -177,16 +189,26 @@ class Pointer(RunTime):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._put(index, value, None)
 
-    def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None) -> Any:
+    def load(
+        self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None, cache: str | None = None,
+        evict: str | None = None, evict_l2: str | None = None, prefetch: str | None = None, policy: Any = None,
+    ) -> Any:
         """The element at ``index``, by one ``ld``; with ``width`` 2, 4 (or 8) a Vec of so many from there on.
 
         A vector lies aligned to its size. ``out`` is a reg (a list of them) to load into, and must be there where
-        ``pred`` guards the load.
+        ``pred`` guards the load. The others are wishes to the caches (PTX manual, ld): ``cache="cs"`` an operator,
+        ``evict="first"`` for how long L1 keeps the line and ``evict_l2`` L2, ``prefetch="256B"``, and a ``policy``
+        that `createpolicy` made; a PtxTypeError says which go together.
         """
-        if out is None and pred is None and width == 1:
+        hints = {"cache": cache, "evict": evict, "evict_l2": evict_l2, "policy": policy, "prefetch": prefetch}
+        hinted = any(hint is not None for hint in hints.values())
+        if out is None and pred is None and width == 1 and not hinted:
             return self._element(index)
         trace = current()
         form = access("ld", self.space, width, self.dtype)
+        if hinted:
+            form = with_hints(("ld", self.space, width, self.dtype), hints)
+        policies = policy_operand(trace, policy)
         guard = None if pred is None else guard_of(trace, pred)
         if out is None:
             if guard is not None:
@@ -200,9 +222,11 @@ class Pointer(RunTime):
         else:
             address = self._address(trace, index)
             results = self._targets(trace, out, width)
-        trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address), guard)
+        trace.emit(form, (results[0] if width == 1 else ir.Vector(results), address, *policies), guard)
         if out is not None:
             return out
+        if width == 1:
+            return Result(results[0], self.dtype, trace.region)
         return Vec([Result(register, self.dtype, trace.region) for register in results])
 
     def _element(self, index: Any) -> Value:
@@ -230,15 +254,28 @@ class Pointer(RunTime):
         with trace.vector_of(regs):
             return tuple([target.write(trace) for target in regs])
 
-    def store(self, index: Any, values: Any, *, pred: Any = None) -> None:
-        """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on."""
-        self._put(index, values, pred)
+    def store(
+        self, index: Any, values: Any, *, pred: Any = None, cache: str | None = None, evict: str | None = None,
+        evict_l2: str | None = None, policy: Any = None,
+    ) -> None:
+        """Store a value at ``index``, by one ``st``; a sequence of 2, 4 (or 8) as a vector from there on.
 
-    def _put(self, index: Any, values: Any, pred: Any) -> None:
+        Wishes to the caches are those of :meth:`load` (PTX manual, st).
+        """
+        hints = {"cache": cache, "evict": evict, "evict_l2": evict_l2, "policy": policy}
+        self._put(index, values, pred, hints if any(hint is not None for hint in hints.values()) else None)
+
+    def _put(self, index: Any, values: Any, pred: Any, hints: dict[str, Any] | None = None) -> None:
         trace = thread.trace or current()
         if self.space == "const":
             raise located(
                 TraceError, "constant memory cannot be written", "`shared(f32, n)`, or a parameter `Ptr[f32]`"
+            )
+        if self.space.__class__ is ReadOnly:
+            raise located(
+                TraceError, f"a store through a{'n' * (self._kind()[0] == 'a')} {self._kind()}, which only reads",
+                f"a parameter that is written is a `Ptr[{self.dtype}]` or an `Array[{self.dtype}, ..]`, without "
+                "`const`",
             )
         if isinstance(values, (tuple, list)):
             form = access("st", self.space, len(values), self.dtype)
@@ -247,9 +284,14 @@ class Pointer(RunTime):
         else:
             form = access("st", self.space, 1, self.dtype)
             source = self._source(trace, values)
+        policies: tuple[ir.Operand, ...] = ()
+        if hints is not None:
+            width = len(values) if isinstance(values, (tuple, list)) else 1
+            form = with_hints(("st", self.space, width, self.dtype), hints)
+            policies = policy_operand(trace, hints["policy"])
         address = self._address(trace, index)
         guard = None if pred is None else guard_of(trace, pred)
-        trace.emit(form, (address, source), guard, None, 3)
+        trace.emit(form, (address, source, *policies), guard, None, 3)
 
     def _source(self, trace: Trace, value: Any) -> ir.Operand:
         if isinstance(value, Value):
@@ -328,6 +370,11 @@ class RegPointer(Pointer):
             raise located(
                 PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}",
                 "`p.set(q + 4)`",
+            )
+        if pointer.read_only and not self.read_only:
+            raise located(
+                PtxTypeError, f"a pointer to {self.dtype} does not take one to const {self.dtype}, which only reads",
+                "`p = reg(q)` of a pointer to const",
             )
         trace = current()
         source = pointer.address.use(trace)

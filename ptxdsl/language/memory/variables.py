@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import ir
-from ...errors import PtxTypeError, TraceError
+from ...errors import PtxTypeError, TraceError, caller
+from ...ir.signature import ConstType
 from ...isa.targets import Limits
-from ...types import TYPES, ScalarType, b8, dtype_of
+from ...types import TYPES, KernelOperand, ScalarType, b8, dtype_of
 from ..builder import Trace, current
 from ..errors import described, located
 from ..values.functions import variable_name
@@ -19,6 +20,7 @@ from .pointers import Pointer
 
 __all__ = ["const", "dynamic_shared", "global_", "local", "param", "shared"]
 
+T = TypeVar("T")
 _LINKAGES = ("visible", "weak", "common", "extern")
 _STATIC = Limits().static_shared
 _CONSTANT = 65536
@@ -194,8 +196,12 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     return with_extents(View(dtype, "shared", base, extents, row_major(extents), offset), symbol, False)
 
 
-def const(array: Any, dtype: ScalarType | None = None) -> View:
+class const(KernelOperand, Generic[T]):
     """A table in constant memory, with the values of a numpy array (or a list of numbers, then with a ``dtype``).
+
+    In an annotation, ``Ptr[const[f32]]`` and ``Array[const[f32], 2]`` are parameters that the kernel only reads: loads
+    are ``ld.global.nc``, which ptxas may move before stores, and a store is an error. Nobody may write there while the
+    kernel runs, through another parameter neither (PTX manual, ld.global.nc).
 
     >>> import numpy as np
     >>> from ptxdsl import Ptr, const, ptx, ptx_kernel, u32
@@ -207,7 +213,22 @@ def const(array: Any, dtype: ScalarType | None = None) -> View:
     >>> primes[1, 4](x)
     >>> x.tolist()
     [2, 3, 5, 7]
+    >>> print(Ptr[const[u32]])
+    Ptr[const[u32]]
     """
+
+    def __new__(cls, array: Any, dtype: ScalarType | None = None) -> Any:
+        return _constant_table(array, dtype)
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, dtype: ScalarType) -> ConstType:
+            if not isinstance(dtype, ScalarType) or dtype.kind in "po":
+                raise TraceError(f"const takes one scalar type, not {dtype!r}", loc=caller(), hint="`Ptr[const[f32]]`")
+            return ConstType(dtype)
+
+
+def _constant_table(array: Any, dtype: ScalarType | None) -> View:
     import numpy as np
 
     trace = current()

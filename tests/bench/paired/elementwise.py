@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, u32, when
+from ptxdsl import Ptr, const, f32, loop, ptx, ptx_kernel, u32, when
 from real.case import Case
 
 from .pair import pair
@@ -14,7 +14,7 @@ THREADS = 128
 
 
 @ptx_kernel
-def saxpy(n: u32, a: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def saxpy(n: u32, a: f32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A thread an element."""
     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
     with when(i < n):
@@ -22,7 +22,7 @@ def saxpy(n: u32, a: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def copy(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def copy(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A thread 16 bytes."""
     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
     with when(i < n // 4):
@@ -30,7 +30,7 @@ def copy(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def gelu(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def gelu(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A grid-stride loop."""
     with loop(ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, n, ptx.nctaid.x * ptx.ntid.x) as i:
         v = x[i]
@@ -40,7 +40,7 @@ def gelu(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 @ptx_kernel
 def adamw(
-    n: u32, rate: f32, beta1: f32, beta2: f32, eps: f32, decay: f32, gradient: Ptr[f32], weight: Ptr[f32],
+    n: u32, rate: f32, beta1: f32, beta2: f32, eps: f32, decay: f32, gradient: Ptr[const[f32]], weight: Ptr[f32],
     first: Ptr[f32], second: Ptr[f32],
 ) -> None:
     """A step of AdamW, a thread a weight."""
@@ -55,7 +55,7 @@ def adamw(
 
 
 @ptx_kernel
-def rope(heads: u32, half: u32, cosines: Ptr[f32], sines: Ptr[f32], x: Ptr[f32]) -> None:
+def rope(heads: u32, half: u32, cosines: Ptr[const[f32]], sines: Ptr[const[f32]], x: Ptr[f32]) -> None:
     """Rotary embedding, a block a token."""
     token = ptx.ctaid.x
     with loop(ptx.tid.x, heads * half, ptx.ntid.x) as i:
@@ -68,7 +68,7 @@ def rope(heads: u32, half: u32, cosines: Ptr[f32], sines: Ptr[f32], x: Ptr[f32])
 
 
 @ptx_kernel
-def embedding(dim: u32, tokens: Ptr[u32], table: Ptr[f32], out: Ptr[f32]) -> None:
+def embedding(dim: u32, tokens: Ptr[const[u32]], table: Ptr[const[f32]], out: Ptr[f32]) -> None:
     """The rows of a table that tokens name, a block a row."""
     token, row = ptx.ctaid.x, ptx.mul.wide.u32
     source, target = table + row(tokens[token], dim), out + row(token, dim)

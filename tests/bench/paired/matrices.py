@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ptxdsl import Ptr, bf16, dtype_of, f16, f32, loop, otherwise, ptx, ptx_kernel, reg, shared, u8, u32, when
+from ptxdsl import Ptr, bf16, const, dtype_of, f16, f32, loop, otherwise, ptx, ptx_kernel, reg, shared, u8, u32, when
 from ptxdsl import warp
 from real.case import Case
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 @ptx_kernel
-def matmul_naive(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
+def matmul_naive(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) -> None:
     """A thread an element, straight from global memory."""
     row, col = ptx.ctaid.y * ptx.ntid.y + ptx.tid.y, ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
     with when((row < n) & (col < n)):
@@ -30,7 +30,7 @@ def matmul_naive(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def matmul_tiled(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
+def matmul_tiled(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) -> None:
     """A thread an element; tiles of 16 by 16 go through shared memory."""
     at, bt, tx, ty = shared(f32, 16, 16), shared(f32, 16, 16), ptx.tid.x, ptx.tid.y
     row, col, acc = ptx.ctaid.y * 16 + ty, ptx.ctaid.x * 16 + tx, reg(f32, 0.0)
@@ -45,7 +45,7 @@ def matmul_tiled(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def matmul_blocked(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
+def matmul_blocked(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) -> None:
     """A thread 4 by 4 elements of a tile of 64 by 64."""
     at, bt, t = shared(f32, 16, 64), shared(f32, 16, 64), ptx.tid.x
     tx, ty, row, col = t % 16, t // 16, ptx.ctaid.y * 64, ptx.ctaid.x * 64
@@ -66,7 +66,7 @@ def matmul_blocked(n: u32, a: Ptr[f32], b: Ptr[f32], c: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def matmul_mma(n: u32, a: Ptr[bf16], b: Ptr[bf16], c: Ptr[f32]) -> None:
+def matmul_mma(n: u32, a: Ptr[const[bf16]], b: Ptr[const[bf16]], c: Ptr[f32]) -> None:
     """A warp 16 rows by 8 columns, straight from global memory; b has its columns as rows."""
     lane, mine = ptx.tid.x % 32, ptx.tid.x // 32
     group, pair = lane // 4, lane % 4 * 2
@@ -85,7 +85,7 @@ def matmul_mma(n: u32, a: Ptr[bf16], b: Ptr[bf16], c: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def transpose(rows: u32, cols: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def transpose(rows: u32, cols: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Tiles of 32 by 32 go through shared memory."""
     tile, tx, ty = shared(f32, 32, 33), ptx.tid.x, ptx.tid.y
     col, row = ptx.ctaid.x * 32, ptx.ctaid.y * 32
@@ -99,7 +99,7 @@ def transpose(rows: u32, cols: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def gemv(rows: u32, cols: u32, a: Ptr[f32], x: Ptr[f32], y: Ptr[f32]) -> None:
+def gemv(rows: u32, cols: u32, a: Ptr[const[f32]], x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A warp a row, 16 bytes a load."""
     row, acc = ptx.ctaid.x * ptx.ntid.y + ptx.tid.y, reg(f32, 0.0)
     with when(row < rows):
@@ -113,7 +113,7 @@ def gemv(rows: u32, cols: u32, a: Ptr[f32], x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def gemv_q4k(rows: u32, blocks: u32, w: Ptr[u32], x: Ptr[f32], y: Ptr[f32]) -> None:
+def gemv_q4k(rows: u32, blocks: u32, w: Ptr[const[u32]], x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A warp a row; of each super-block of 36 words a lane takes the word 4 + lane: 8 weights in two sub-blocks."""
     lane, row, acc = ptx.tid.x, ptx.ctaid.x * ptx.ntid.y + ptx.tid.y, reg(f32, 0.0)
     with when(row < rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, log2, e
 
 import numpy as np
-from ptxdsl import Ptr, f32, loop, maximum, ptx, ptx_kernel, reg, s32, shared, u32, when
+from ptxdsl import Ptr, const, f32, loop, maximum, ptx, ptx_kernel, reg, s32, shared, u32, when
 from ptxdsl import warp
 from real.case import Case
 
@@ -15,7 +15,7 @@ __all__ = ["conv1d", "decode", "heat3d", "n_body", "stencil5"]
 
 
 @ptx_kernel
-def conv1d(n: u32, x: Ptr[f32], taps: Ptr[f32], y: Ptr[f32]) -> None:
+def conv1d(n: u32, x: Ptr[const[f32]], taps: Ptr[f32], y: Ptr[f32]) -> None:
     """Nine taps; a block's part goes through shared memory."""
     part, t = shared(f32, 128 + 8), ptx.tid.x
     i = ptx.ctaid.x * 128 + t
@@ -32,7 +32,7 @@ def conv1d(n: u32, x: Ptr[f32], taps: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def stencil5(h: u32, w: u32, rate: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def stencil5(h: u32, w: u32, rate: f32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Five points of a plane."""
     j, i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, ptx.ctaid.y * ptx.ntid.y + ptx.tid.y
     with when((i >= 1) & (i < h - 1) & (j >= 1) & (j < w - 1)):
@@ -41,7 +41,7 @@ def stencil5(h: u32, w: u32, rate: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def heat3d(n: u32, rate: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def heat3d(n: u32, rate: f32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Seven points of a cube; a thread goes through it, and keeps what is below it."""
     k, j = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, ptx.ctaid.y * ptx.ntid.y + ptx.tid.y
     with when((k >= 1) & (k < n - 1) & (j >= 1) & (j < n - 1)):
@@ -57,7 +57,7 @@ def heat3d(n: u32, rate: f32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def n_body(n: u32, eps: f32, bodies: Ptr[f32], out: Ptr[f32]) -> None:
+def n_body(n: u32, eps: f32, bodies: Ptr[const[f32]], out: Ptr[f32]) -> None:
     """Accelerations; tiles of 128 bodies go through shared memory."""
     tile, t, acc = shared(f32, 128, 4), ptx.tid.x, [reg(f32, 0.0) for _ in range(3)]
     i = ptx.ctaid.x * 128 + t
@@ -79,7 +79,7 @@ def n_body(n: u32, eps: f32, bodies: Ptr[f32], out: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def decode(keys: u32, scale: f32, q: Ptr[f32], k: Ptr[f32], v: Ptr[f32], out: Ptr[f32]) -> None:
+def decode(keys: u32, scale: f32, q: Ptr[const[f32]], k: Ptr[const[f32]], v: Ptr[const[f32]], out: Ptr[f32]) -> None:
     """One query against all keys, a warp a head of 128."""
     lane, head = ptx.tid.x, ptx.ctaid.x * ptx.ntid.y + ptx.tid.y
     steps = range(0, 128, 32)

@@ -6,7 +6,7 @@ from math import e, inf, log2
 from typing import Any
 
 import numpy as np
-from ptxdsl import Ptr, f32, loop, maximum, ptx, ptx_kernel, reg, shared, u8, u32, when
+from ptxdsl import Ptr, const, f32, loop, maximum, ptx, ptx_kernel, reg, shared, u8, u32, when
 from ptxdsl import warp
 from real.case import Case
 
@@ -39,7 +39,7 @@ def block_max(value: Any) -> Any:
 
 
 @ptx_kernel
-def softmax(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
+def softmax(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Three passes over a row."""
     row = ptx.mul.wide.u32(ptx.ctaid.x, n)
     x_row, y_row, top, total = x + row, y + row, reg(f32, -inf), reg(f32, 0.0)
@@ -56,7 +56,9 @@ def softmax(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def layer_norm(n: u32, eps: f32, x: Ptr[f32], weight: Ptr[f32], bias: Ptr[f32], y: Ptr[f32]) -> None:
+def layer_norm(
+    n: u32, eps: f32, x: Ptr[const[f32]], weight: Ptr[const[f32]], bias: Ptr[const[f32]], y: Ptr[f32]
+) -> None:
     """Three passes over a row."""
     row = ptx.mul.wide.u32(ptx.ctaid.x, n)
     x_row, y_row, total, squares = x + row, y + row, reg(f32, 0.0), reg(f32, 0.0)
@@ -73,7 +75,7 @@ def layer_norm(n: u32, eps: f32, x: Ptr[f32], weight: Ptr[f32], bias: Ptr[f32], 
 
 
 @ptx_kernel
-def rms_norm(x: Ptr[f32], weight: Ptr[f32], y: Ptr[f32], eps: f32, *, n: int = 4096) -> None:
+def rms_norm(x: Ptr[const[f32]], weight: Ptr[const[f32]], y: Ptr[f32], eps: f32, *, n: int = 4096) -> None:
     """A row stays in registers, 16 bytes a load."""
     row, first = ptx.mul.wide.u32(ptx.ctaid.x, n), ptx.tid.x * 4
     x_row, y_row, w_row, squares = x + row + first, y + row + first, weight + first, reg(f32, 0.0)
@@ -88,7 +90,7 @@ def rms_norm(x: Ptr[f32], weight: Ptr[f32], y: Ptr[f32], eps: f32, *, n: int = 4
 
 
 @ptx_kernel
-def dot(n: u32, x: Ptr[f32], y: Ptr[f32], out: Ptr[f32]) -> None:
+def dot(n: u32, x: Ptr[const[f32]], y: Ptr[const[f32]], out: Ptr[f32]) -> None:
     """A grid-stride loop, and an atomic a block."""
     total = reg(f32, 0.0)
     with loop(ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, n, ptx.nctaid.x * ptx.ntid.x) as i:
@@ -99,7 +101,7 @@ def dot(n: u32, x: Ptr[f32], y: Ptr[f32], out: Ptr[f32]) -> None:
 
 
 @ptx_kernel
-def scan(n: u32, x: Ptr[u32], y: Ptr[u32]) -> None:
+def scan(n: u32, x: Ptr[const[u32]], y: Ptr[u32]) -> None:
     """The running sums of a block."""
     totals, t = shared(u32, WARPS), ptx.tid.x
     i, lane, mine = ptx.ctaid.x * THREADS + t, t % 32, t // 32
@@ -119,7 +121,7 @@ def scan(n: u32, x: Ptr[u32], y: Ptr[u32]) -> None:
 
 
 @ptx_kernel
-def histogram(n: u32, data: Ptr[u8], counts: Ptr[u32]) -> None:
+def histogram(n: u32, data: Ptr[const[u8]], counts: Ptr[u32]) -> None:
     """A histogram a block, added up with atomics."""
     mine, t = shared(u32, 256), ptx.tid.x
     mine[t] = 0
