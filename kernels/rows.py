@@ -20,6 +20,8 @@ __all__ = ["Chunk", "Plan", "Row", "each_row", "plan_of", "row_of"]
 
 ROWS = 4
 """Rows of a block whose warps have one each."""
+MOST_BESIDE = 4
+"""Vectors of a thread up to which other arrays are held in registers, too."""
 
 
 class Plan(NamedTuple):
@@ -66,11 +68,16 @@ def plan_of(columns: int, *arrays: Any) -> Plan:
 
 
 class Chunk(NamedTuple):
-    """A vector of a row: where it begins, whether it counts (None: it does), and its elements in each array."""
+    """A vector of a row."""
 
+    number: int
+    """Among those of a thread; 0 of a row that is not kept."""
     at: Any
+    """The element that it begins with."""
     counts: Any
+    """Whether it is within the row; None where it is known to be."""
     values: list[list[Any]]
+    """Its elements in each array."""
 
 
 class Row:
@@ -81,17 +88,24 @@ class Row:
         thread = ptx.tid.x & 31 if plan.threads == 32 else ptx.tid.x
         self.first = thread * plan.width if plan.width > 1 else thread
         reach = plan.threads * plan.width
-        self.kept = [self._chunk(self.first + step * reach) for step in range(plan.steps)]
+        self.kept = [self._chunk(self.first + step * reach, step) for step in range(plan.steps)]
 
-    def _chunk(self, index: Any) -> Chunk:
+    def _chunk(self, index: Any, number: int = 0) -> Chunk:
         counts = None
         if not self.plan.exact:
             counts, index = index < self.columns, minimum(index, self.columns - self.plan.width)
-        return Chunk(index, counts, [self.load(pointer, index) for pointer in self.pointers])
+        return Chunk(number, index, counts, [self.load(pointer, index) for pointer in self.pointers])
 
     def load(self, pointer: Any, at: Any) -> list[Any]:
         """The elements of a vector of another array, in the type of the sums."""
         return [value.to(self.acc) for value in load(pointer, at, self.plan.width)]
+
+    def beside(self, pointer: Any) -> Callable[[Chunk], list[Any]]:
+        """What gives a vector's elements of another array: loaded now, with the row, where there are registers left."""
+        if not 0 < self.plan.steps <= MOST_BESIDE:
+            return lambda chunk: self.load(pointer, chunk.at)
+        loaded = [load(pointer, chunk.at, self.plan.width) for chunk in self.kept]
+        return lambda chunk: [value.to(self.acc) for value in loaded[chunk.number]]
 
     def visit(self, body: Callable[[Chunk], None]) -> None:
         """Call ``body`` with each vector that this thread has."""

@@ -61,14 +61,16 @@ def norm_kernel(
     ) -> None:
         def body(number: Any) -> None:
             row = Row(plan, columns, acc, row_of(x, number, columns))
+            weights = None if weight_type is None else row.beside(weight)
+            biases = None if bias_type is None else row.beside(bias)
             mean, inverse = _statistics(row, centred, eps)
 
             def scaled(chunk: Chunk) -> list[list[Any]]:
                 values = _normalised(chunk.values[0], mean, inverse)
-                if weight_type is not None:
-                    values = [v * w for v, w in zip(values, row.load(weight, chunk.at))]
-                if bias_type is not None:
-                    values = [v + b for v, b in zip(values, row.load(bias, chunk.at))]
+                if weights is not None:
+                    values = [v * w for v, w in zip(values, weights(chunk))]
+                if biases is not None:
+                    values = [v + b for v, b in zip(values, biases(chunk))]
                 return [values]
 
             row.write(scaled, row_of(out, number, columns))
@@ -91,6 +93,7 @@ def add_norm_kernel(dtype: ScalarType, weight_type: ScalarType, plan: Plan) -> K
         def body(number: Any) -> None:
             sources = [row_of(pointer, number, columns) for pointer in (x, residual)]
             row = Row(plan, columns, acc, *sources)
+            weights = row.beside(weight)
 
             def added(chunk: Chunk) -> list[Any]:
                 return [a + b for a, b in zip(*chunk.values)]
@@ -99,7 +102,7 @@ def add_norm_kernel(dtype: ScalarType, weight_type: ScalarType, plan: Plan) -> K
 
             def results(chunk: Chunk) -> list[list[Any]]:
                 sums = added(chunk)
-                return [[v * inverse * w for v, w in zip(sums, row.load(weight, chunk.at))], sums]
+                return [[v * inverse * w for v, w in zip(sums, weights(chunk))], sums]
 
             row.write(results, *(row_of(pointer, number, columns) for pointer in (out, total)))
 
@@ -125,13 +128,14 @@ def backward_kernel(dtype: ScalarType, weight_type: ScalarType | None, centred: 
     ) -> None:
         def body(number: Any) -> None:
             row = Row(plan, columns, acc, row_of(x, number, columns), row_of(grad, number, columns))
+            weights = None if weight_type is None else row.beside(weight)
             mean, inverse = _statistics(row, centred, eps)
 
             def terms(chunk: Chunk) -> tuple[list[Any], list[Any]]:
                 """y and h."""
                 values, gradients = chunk.values
-                if weight_type is not None:
-                    gradients = [g * w for g, w in zip(gradients, row.load(weight, chunk.at))]
+                if weights is not None:
+                    gradients = [g * w for g, w in zip(gradients, weights(chunk))]
                 return _normalised(values, mean, inverse), gradients
 
             def summands(chunk: Chunk) -> list[list[Any]]:
