@@ -15,6 +15,7 @@ from typing import Any
 from .. import cdiv, s64
 
 from . import arguments, storage
+from .autograd import differentiable
 from .reduce_kernels import COLUMN_LANES, THREADS, column_kernel, merge_kernel, row_kernel
 from .reduce_operations import Operation, operation
 
@@ -29,6 +30,19 @@ _ENOUGH_BLOCKS = 512
 """So many blocks fill every GPU; rows and columns are not split any further."""
 
 
+def _sum_gradient(x: Any, axis: Axis, keepdims: bool, grad_out: Any) -> dict[str, Any]:
+    del keepdims  # the extents say it
+    axes = arguments.axes("axis", axis, x.ndim)
+    kept = [1 if at in axes else n for at, n in enumerate(x.shape)]
+    return {"x": grad_out.reshape(kept).expand(x.shape).to(x.dtype)}
+
+
+def _mean_gradient(x: Any, axis: Axis, keepdims: bool, grad_out: Any) -> dict[str, Any]:
+    count = _product(x.shape[at] for at in arguments.axes("axis", axis, x.ndim))
+    return _sum_gradient(x, axis, keepdims, grad_out / count)
+
+
+@differentiable("x", backward=_sum_gradient)
 def sum(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The sum of the elements.
 
@@ -66,6 +80,7 @@ def prod(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) 
     return _reduced("prod", x, axis, keepdims, out)
 
 
+@differentiable("x", backward=_mean_gradient)
 def mean(x: Any, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The sum divided by the number of elements; of integers a float64. That of nothing is NaN.
 

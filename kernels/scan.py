@@ -8,6 +8,7 @@ from typing import Any
 from .. import cdiv, u64
 
 from . import arguments
+from .autograd import differentiable
 from .scan_kernels import OPERATORS, THREADS, clear_kernel, column_kernel, tile_kernel, tile_size
 
 __all__ = ["exclusive", "inclusive"]
@@ -15,6 +16,23 @@ __all__ = ["exclusive", "inclusive"]
 DTYPES = ["int32", "int64", "uint32", "uint64", *arguments.FLOATS]
 
 
+def _gradient(exclusive_: bool, op: str, axis: int, flags: Any, grad_out: Any) -> dict[str, Any]:
+    """Each element is in the sums behind it: the scan of the gradient from the other end."""
+    if op != "add" or flags is not None:
+        what = f"of op {op!r}" if op != "add" else "with `flags`"
+        raise arguments.wrong(f"a scan {what} has no gradient here, only sums without `flags` have")
+    return {"x": _scan(grad_out.flip(axis), op, exclusive_, axis, None, None).flip(axis)}
+
+
+def _inclusive_gradient(op: str, axis: int, flags: Any, grad_out: Any) -> dict[str, Any]:
+    return _gradient(False, op, axis, flags, grad_out)
+
+
+def _exclusive_gradient(op: str, axis: int, flags: Any, grad_out: Any) -> dict[str, Any]:
+    return _gradient(True, op, axis, flags, grad_out)
+
+
+@differentiable("x", backward=_inclusive_gradient)
 def inclusive(x: Any, op: str = "add", *, axis: int = -1, flags: Any = None, out: Any = None) -> Any:
     """out[i] = x[0] op ... op x[i] along an axis.
 
@@ -45,6 +63,7 @@ def inclusive(x: Any, op: str = "add", *, axis: int = -1, flags: Any = None, out
     return _scan(x, op, False, axis, flags, out)
 
 
+@differentiable("x", backward=_exclusive_gradient)
 def exclusive(x: Any, op: str = "add", *, axis: int = -1, flags: Any = None, out: Any = None) -> Any:
     """out[i] = x[0] op ... op x[i - 1], and where a scan begins the neutral element: 0, 1, or the type's extremes.
 
