@@ -5,15 +5,17 @@ is. From its rows follow the constants of `ptxdsl.forecasting.calibration`: one 
 bar of each kind of bound; ``left out`` is the error with the exponent fitted to the other rows. The second table says
 what the library's own kernels would take. No GPU was used for any forecast; the published times are others'.
 
-``python tests/bench/forecast.py [--fit] [names]``
+``python tests/bench/forecast.py [words of names]``; ``--docs`` writes the tables into docs/forecast.md.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +23,7 @@ import numpy as np
 
 import forecast_kernels as kernels
 from norms import build_rms_norm, build_softmax
-from ptxdsl import Forecast, bf16, dtype_of, f32, tensor_map, u32
+from ptxdsl import Forecast, bf16, dtype_of, f32, forecast, tensor_map, u32, use
 from ptxdsl.forecasting.calibration import EXPONENT, error_of
 from ptxdsl.text_table import table
 
@@ -149,6 +151,117 @@ PUBLISHED = (
 )
 
 
+class Wanted(NamedTuple):
+    """Work of the library with the best time that is published for it, in microseconds; ``module`` is what has it."""
+
+    name: str
+    gpu: str
+    clock: int | None
+    published: float
+    peer: str
+    module: str
+    run: Callable[[Any], object]
+    sample: int | None = None
+
+
+def half(*shape: int) -> np.ndarray[Any, Any]:
+    return np.zeros(shape, HALF)
+
+
+def product(m: int, n: int, k: int) -> Callable[[Any], object]:
+    return lambda module: module.matmul(half(m, k), half(k, n))
+
+
+def attention(batch: int, heads: int, tokens: int, dim: int, causal: bool = False, shared: int = 1) -> Any:
+    shape, keys = (batch, heads, tokens, dim), (batch, heads // shared, tokens, dim)
+    return lambda module: module.flash_attention(
+        half(*shape), half(*keys), half(*keys), causal=causal, tensor_cores="wgmma"
+    )
+
+
+def decode(batch: int, heads: int, shared: int, keys: int) -> Any:
+    cache = batch, heads // shared, keys, 128
+    return lambda module: module.decode_attention(half(batch, heads, 128), half(*cache), half(*cache), keys)
+
+
+def rows_of(name: str, rows: int, columns: int, weights: int) -> Any:
+    return lambda module: getattr(module, name)(half(rows, columns), *(half(columns) for _ in range(weights)))
+
+
+def quantised(n: int, k: int) -> Any:
+    return lambda module: module.q4k_gemv(np.zeros((1, k), np.float16), np.zeros((n, k // 256 * 144), np.uint8), n)
+
+
+NORM, HOPPER = "norm", "hopper.matmul"
+LIBRARY = (
+    Wanted("matmul bf16 8192", "h200", None, rate(2 * 8192**3, 790), "cuBLAS", HOPPER, product(8192, 8192, 8192), 1),
+    Wanted("matmul bf16 4096", "h200", None, rate(PRODUCT, 718), "cuBLAS", HOPPER, product(4096, 4096, 4096), 1),
+    Wanted("matmul bf16 2048", "h100", None, rate(2 * 2048**3, 198), "pyptx", HOPPER, product(2048, 2048, 2048), 1),
+    Wanted("matmul bf16 4096 x 7168 x 2048", *NIGHTLY, 179, "cuBLAS", HOPPER, product(4096, 7168, 2048), 1),
+    Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", HOPPER, product(16, 4096, 7168), 1),
+    Wanted("flash attention hd128, S 8192", "h100", None, rate(4 * 2 * 16 * 8192**2 * 128, 646), "FA3", "attention",
+           attention(2, 16, 8192, 128), 1),
+    Wanted("flash attention hd128 causal, S 8192", "h100", None, rate(2 * 2 * 16 * 8192**2 * 128, 602), "FA3",
+           "attention", attention(2, 16, 8192, 128, causal=True), 4),
+    Wanted("flash attention hd64, S 16384", "h100", None, rate(4 * 32 * 16384**2 * 64, 497), "FA3", "attention",
+           attention(1, 32, 16384, 64), 1),
+    Wanted("flash attention hd128 causal 32/8, S 2048", *NIGHTLY, 160, "FlashInfer", "attention",
+           attention(2, 32, 2048, 128, causal=True, shared=4), 4),
+    Wanted("decode 32/8, 32 x 4096 keys", *NIGHTLY, 135, "TileOPs", "attention", decode(32, 32, 4, 4096)),
+    Wanted("decode 32/32, 32 x 4096 keys", *NIGHTLY, 511, "TileOPs", "attention", decode(32, 32, 1, 4096)),
+    Wanted("decode 32/4, 1 x 32768 keys", *NIGHTLY, 28.3, "TileOPs", "attention", decode(1, 32, 8, 32768)),
+    Wanted("RMSNorm bf16 2048 x 4096", *NIGHTLY, 10.9, "FlashInfer", NORM, rows_of("rms_norm", 2048, 4096, 1)),
+    Wanted("RMSNorm bf16 2048 x 8192", *NIGHTLY, 20.1, "FlashInfer", NORM, rows_of("rms_norm", 2048, 8192, 1)),
+    Wanted("RMSNorm bf16 2048 x 16384", *NIGHTLY, 38.0, "FlashInfer", NORM, rows_of("rms_norm", 2048, 16384, 1)),
+    Wanted("LayerNorm bf16 2048 x 4096", *NIGHTLY, 13.8, "FlagGems", NORM, rows_of("layer_norm", 2048, 4096, 2)),
+    Wanted("LayerNorm bf16 2048 x 8192", *NIGHTLY, 27.7, "FlagGems", NORM, rows_of("layer_norm", 2048, 8192, 2)),
+    Wanted("LayerNorm bf16 2048 x 16384", *NIGHTLY, 50.6, "torch.compile", NORM, rows_of("layer_norm", 2048, 16384, 2)),
+    Wanted("softmax bf16 1024 x 4096", *NIGHTLY, 8.7, "FlagGems", NORM, rows_of("softmax", 1024, 4096, 0)),
+    Wanted("softmax bf16 1024 x 32768", *NIGHTLY, 64.3, "FlagGems", NORM, rows_of("softmax", 1024, 32768, 0)),
+    Wanted("softmax bf16 4 x 102400", *NIGHTLY, 9.6, "torch.compile", NORM, rows_of("softmax", 4, 102400, 0)),
+    Wanted("SwiGLU bf16 2048 x 28672", *NIGHTLY, 43.3, "TileOPs", "elementwise",
+           lambda module: module.swiglu(half(2048, 28672))),
+    Wanted("row sum bf16 2048 x 4096", *NIGHTLY, 8.4, "torch.compile", "reduce",
+           lambda module: module.sum(half(2048, 4096), axis=1)),
+    Wanted("column sum bf16 2048 x 4096", *NIGHTLY, 11.1, "torch.compile", "reduce",
+           lambda module: module.sum(half(2048, 4096), axis=0)),
+    Wanted("sum of 2^30 f32", "h100", None, moved(2**32, 3.24), "fast.cu", "reduce",
+           lambda module: module.sum(np.zeros(1 << 30, np.float32))),
+    Wanted("argmax f32 4 x 102400", *NIGHTLY, 15.1, "TileOPs", "reduce",
+           lambda module: module.argmax(np.zeros((4, 102400), np.float32), axis=1)),
+    Wanted("cumsum bf16 2048 x 4096", *NIGHTLY, 10.5, "FlagGems", "scan",
+           lambda module: module.inclusive(half(2048, 4096))),
+    Wanted("transpose f32 8192", "h200", None, moved(2**29, 3.0), "torch, estimated", "linalg",
+           lambda module: module.transpose(np.zeros((8192, 8192), np.float32))),
+    Wanted("Q4_K gemv 28672 x 8192", "h200", None, 50, "llama.cpp, estimated", "quant", quantised(28672, 8192)),
+    Wanted("Q4_K gemv 4096 x 4096", "h200", None, 6, "llama.cpp, estimated", "quant", quantised(4096, 4096)),
+    Wanted("histogram of 2^28 u8", "h200", None, moved(2**28, 3.8), "the goal", "histogram",
+           lambda module: module.histogram(np.zeros(1 << 28, np.uint8), 256)),
+)
+
+
+def forecast_library(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """The rows of the second table; what is not in the library yet says so."""
+    rows = []
+    for one in LIBRARY:
+        if not all(name in one.name for name in names):
+            continue
+        head = one.name, f"{one.gpu}{f' at {one.clock}' if one.clock else ''}", one.peer, f"{one.published:.1f}"
+        try:
+            module = import_module(f"ptxdsl.kernels.{one.module}")
+        except ModuleNotFoundError:
+            rows.append((*head, "not there", "", ""))
+            continue
+        with use("emulator"), forecast(one.gpu, clock=one.clock, sample=one.sample) as f:
+            one.run(module)
+        if names:
+            print(f)
+        time = f.seconds * 1e6
+        rows.append((*head, f"{time:.1f}", f"{time / one.published:.2f}", f.binding.kind))
+        print(*rows[-1], sep=", ", flush=True)
+    return rows
+
+
 class Result(NamedTuple):
     """A row with its forecast."""
 
@@ -178,7 +291,12 @@ def fitted(results: Sequence[Result]) -> float:
     return min((n / 4 for n in range(5, 65)), key=lambda e: mean(abs(one.error(e)) for one in results))
 
 
-def show(results: Sequence[Result]) -> None:
+PUBLISHED_HEADER = ("kernel", "GPU", "published by", "design", "us", "forecast us", "ratio", "bound by")
+LIBRARY_HEADER = ("work", "GPU", "best published by", "us", "forecast us", "ratio", "bound by")
+
+
+def rows_of_results(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """The rows of the first table."""
     rows = []
     for one in results:
         row, launch = one.row, one.found.launches[0]
@@ -187,22 +305,27 @@ def show(results: Sequence[Result]) -> None:
             f"{row.published:.1f}", f"{one.predicted():.1f}", f"{one.predicted() / row.published:.2f}",
             launch.binding.kind,
         ))
-    header = ("kernel", "GPU", "published by", "design", "us", "forecast us", "ratio", "bound by")
-    print(table(header, rows))
+    return rows
 
 
-def summary(results: Sequence[Result]) -> None:
+def summary(results: Sequence[Result]) -> list[str]:
+    """What the first table says of the model."""
     judged = [one for one in results if one.row.design != OTHER]
-    errors = [abs(one.error()) for one in judged] or [0.0]
-    print(f"\n{len(judged)} rows of the same or a close design: geometric mean of the error {factor(mean(errors))}, "
-          f"largest {factor(max(errors))}")
+    if not judged:
+        return []
+    errors = [abs(one.error()) for one in judged]
     left_out = [abs(one.error(fitted([other for other in judged if other is not one]))) for one in judged]
-    print(f"each with the exponent fitted to the others (left out): {factor(mean(left_out))}; fitted to all: "
-          f"exponent {fitted(judged):.2f}, set is {EXPONENT}")
+    said = [
+        f"{len(judged)} rows of the same or a close design: geometric mean of the error {factor(mean(errors))}, "
+        f"median {factor(sorted(errors)[len(errors) // 2])}, largest {factor(max(errors))}.",
+        f"Each with the exponent fitted to the others (left out): {factor(mean(left_out))}. Fitted to all the exponent "
+        f"is {fitted(judged):.2f}; set is {EXPONENT}.",
+    ]
     for kind in sorted({one.found.launches[0].binding.kind for one in judged}):
         rows = [one for one in judged if one.found.launches[0].binding.kind == kind]
         bar = spread(rows if len(rows) >= ENOUGH else judged)
-        print(f"  bound by {kind}: {len(rows)} rows, error bar x/: {bar:.2f} (set is {error_of(kind)})")
+        said.append(f"Bound by {kind}: {len(rows)} rows, error bar a factor of {bar:.2f} (set is {error_of(kind)}).")
+    return said
 
 
 def spread(results: Sequence[Result]) -> float:
@@ -214,16 +337,40 @@ def factor(error: float) -> str:
     return f"{(math.exp(error) - 1):.0%}"
 
 
-def main(names: Sequence[str]) -> None:
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def write(published: str, library: str) -> None:
+    """Put the tables into docs/forecast.md."""
+    path = Path(__file__).parents[2] / "docs" / "forecast.md"
+    text = path.read_text("utf-8")
+    for name, made in (("published", published), ("library", library)):
+        text = re.sub(
+            rf"<!-- {name} -->.*?<!-- end -->", lambda _, n=name, m=made: f"<!-- {n} -->\n{m}\n<!-- end -->", text,
+            flags=re.DOTALL,
+        )
+    path.write_text(text, "utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    names = [argument for argument in arguments if argument != "--docs"]
     results = []
     for row in PUBLISHED:
         if all(name in row.name for name in names):
-            found = row.run(gpu=row.gpu, clock=row.clock)
-            results.append(Result(row, found))
+            results.append(Result(row, row.run(gpu=row.gpu, clock=row.clock)))
             if names:
-                print(found)
-    show(results)
-    summary(results)
+                print(results[-1].found)
+    rows, said = rows_of_results(results), summary(results)
+    if rows:
+        print(table(PUBLISHED_HEADER, rows), *said, sep="\n")
+    library = forecast_library(names)
+    if library:
+        print(table(LIBRARY_HEADER, library))
+    if "--docs" in arguments:
+        listed = "\n".join(f"- {text}" for text in said)
+        write(f"{markdown(PUBLISHED_HEADER, rows)}\n\n{listed}", markdown(LIBRARY_HEADER, library))
 
 
 if __name__ == "__main__":
