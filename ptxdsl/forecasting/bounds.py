@@ -120,18 +120,27 @@ class Work:
 
     @property
     def copied(self) -> float:
-        """Bytes of bulk and tensor copies."""
-        return sum(copy.nbytes for copy in self.launch.copies.values())
+        """Bytes of bulk and tensor copies between the L2 cache and the multiprocessors; a multicast is one."""
+        return sum(self.fetched(place) for place in self.launch.copies)
+
+    def fetched(self, place: int) -> float:
+        """Of the copies of a statement; the emulator has one for each block that a multicast goes to."""
+        statement = self.launch.statements[place]
+        nbytes = self.launch.copies[place].nbytes
+        if not isinstance(statement, Instruction) or statement.original is None:
+            return nbytes
+        parts = sum(self.launch.statements[other].line == statement.line for other in self.launch.copies)
+        return nbytes / parts
 
     @property
     def through_l2(self) -> float:
         """Bytes between the L2 cache and the multiprocessors: the L1 cache serves what a block reads again."""
         blocks = sum(one.blocks for one in self.launch.footprints)
         reads = SECTOR * sum(float(row[Count.SECTORS]) for s, row in self.rows() if s.form.effects.reads)
-        loaded = sum(self.launch.copies[n].nbytes for n in self.launch.copies)
-        if not blocks or blocks >= reads + loaded or not self._fits_l1(blocks):
+        copied = self.copied
+        if not blocks or blocks >= reads + copied or not self._fits_l1(blocks):
             return self.requested
-        return self.requested - max(0.0, reads + loaded - max(blocks, loaded))
+        return self.requested - max(0.0, reads + copied - max(blocks, copied))
 
     def _fits_l1(self, blocks: float) -> bool:
         """Whether what the resident blocks read fits into what their shared memory leaves of the L1 cache."""
@@ -164,8 +173,8 @@ def bounds(work: Work) -> list[Bound]:
 def _sectors(work: Work) -> _Shares:
     shares = _Shares(work.locs)
     for number, (statement, row) in enumerate(zip(work.launch.statements, work.launch.counts)):
-        copy = work.launch.copies.get(number)
-        shares.add(statement.line, SECTOR * float(row[Count.SECTORS]) + (copy.nbytes if copy else 0.0))
+        copied = work.fetched(number) if number in work.launch.copies else 0.0
+        shares.add(statement.line, SECTOR * float(row[Count.SECTORS]) + copied)
     return shares
 
 

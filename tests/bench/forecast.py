@@ -5,7 +5,8 @@ is. From its rows follow the constants of `ptxdsl.forecasting.calibration`: one 
 bar of each kind of bound; ``left out`` is the error with the exponent fitted to the other rows. The second table says
 what the library's own kernels would take. No GPU was used for any forecast; the published times are others'.
 
-``python tests/bench/forecast.py [words of names]``; ``--docs`` writes the tables into docs/forecast.md.
+``python tests/bench/forecast.py [words of names]``; ``--long`` forecasts what takes
+minutes too, ``--docs`` writes the tables into docs/forecast.md.
 """
 
 from __future__ import annotations
@@ -162,6 +163,8 @@ class Wanted(NamedTuple):
     module: str
     run: Callable[[Any], object]
     sample: int | None = None
+    long: bool = False
+    """Whether the emulator takes minutes."""
 
 
 def half(*shape: int) -> np.ndarray[Any, Any]:
@@ -194,17 +197,19 @@ def quantised(n: int, k: int) -> Any:
 
 NORM, HOPPER = "norm", "hopper.matmul"
 LIBRARY = (
-    Wanted("matmul bf16 8192", "h200", None, rate(2 * 8192**3, 790), "cuBLAS", HOPPER, product(8192, 8192, 8192), 1),
+    Wanted("matmul bf16 8192", "h200", None, rate(2 * 8192**3, 790), "cuBLAS", HOPPER, product(8192, 8192, 8192), 1,
+           long=True),
     Wanted("matmul bf16 4096", "h200", None, rate(PRODUCT, 718), "cuBLAS", HOPPER, product(4096, 4096, 4096), 1),
     Wanted("matmul bf16 2048", "h100", None, rate(2 * 2048**3, 198), "pyptx", HOPPER, product(2048, 2048, 2048), 1),
-    Wanted("matmul bf16 4096 x 7168 x 2048", *NIGHTLY, 179, "cuBLAS", HOPPER, product(4096, 7168, 2048), 1),
+    Wanted("matmul bf16 4096 x 7168 x 2048", *NIGHTLY, 179, "cuBLAS", HOPPER, product(4096, 7168, 2048), 1,
+           long=True),
     Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", HOPPER, product(16, 4096, 7168), 1),
     Wanted("flash attention hd128, S 8192", "h100", None, rate(4 * 2 * 16 * 8192**2 * 128, 646), "FA3", "attention",
            attention(2, 16, 8192, 128), 1),
     Wanted("flash attention hd128 causal, S 8192", "h100", None, rate(2 * 2 * 16 * 8192**2 * 128, 602), "FA3",
-           "attention", attention(2, 16, 8192, 128, causal=True), 4),
+           "attention", attention(2, 16, 8192, 128, causal=True), 4, long=True),
     Wanted("flash attention hd64, S 16384", "h100", None, rate(4 * 32 * 16384**2 * 64, 497), "FA3", "attention",
-           attention(1, 32, 16384, 64), 1),
+           attention(1, 32, 16384, 64), 1, long=True),
     Wanted("flash attention hd128 causal 32/8, S 2048", *NIGHTLY, 160, "FlashInfer", "attention",
            attention(2, 32, 2048, 128, causal=True, shared=4), 4),
     Wanted("decode 32/8, 32 x 4096 keys", *NIGHTLY, 135, "TileOPs", "attention", decode(32, 32, 4, 4096)),
@@ -240,8 +245,8 @@ LIBRARY = (
 )
 
 
-def forecast_library(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The rows of the second table; what is not in the library yet says so."""
+def forecast_library(names: Sequence[str], long: bool) -> list[tuple[str, ...]]:
+    """The rows of the second table; what is not in the library yet says so, and what was left out for its time."""
     rows = []
     for one in LIBRARY:
         if not all(name in one.name for name in names):
@@ -251,6 +256,9 @@ def forecast_library(names: Sequence[str]) -> list[tuple[str, ...]]:
             module = import_module(f"ptxdsl.kernels.{one.module}")
         except ModuleNotFoundError:
             rows.append((*head, "not there", "", ""))
+            continue
+        if one.long and not long:
+            rows.append((*head, "with --long", "", ""))
             continue
         with use("emulator"), forecast(one.gpu, clock=one.clock, sample=one.sample) as f:
             one.run(module)
@@ -316,10 +324,10 @@ def summary(results: Sequence[Result]) -> list[str]:
     errors = [abs(one.error()) for one in judged]
     left_out = [abs(one.error(fitted([other for other in judged if other is not one]))) for one in judged]
     said = [
-        f"{len(judged)} rows of the same or a close design: geometric mean of the error {factor(mean(errors))}, "
-        f"median {factor(sorted(errors)[len(errors) // 2])}, largest {factor(max(errors))}.",
-        f"Each with the exponent fitted to the others (left out): {factor(mean(left_out))}. Fitted to all the exponent "
-        f"is {fitted(judged):.2f}; set is {EXPONENT}.",
+        f"{len(judged)} rows of the same or a close design: geometric mean of the error {factor(mean(errors))}, median "
+        + f"{factor(sorted(errors)[len(errors) // 2])}, largest {factor(max(errors))}.",
+        f"Each with the exponent fitted to the others (left out): {factor(mean(left_out))}. Fitted to all, the exponent "
+        + f"is {fitted(judged):.2f}; set is {EXPONENT}.",
     ]
     for kind in sorted({one.found.launches[0].binding.kind for one in judged}):
         rows = [one for one in judged if one.found.launches[0].binding.kind == kind]
@@ -355,7 +363,7 @@ def write(published: str, library: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    names = [argument for argument in arguments if argument != "--docs"]
+    names = [argument for argument in arguments if not argument.startswith("--")]
     results = []
     for row in PUBLISHED:
         if all(name in row.name for name in names):
@@ -365,7 +373,7 @@ def main(arguments: Sequence[str]) -> None:
     rows, said = rows_of_results(results), summary(results)
     if rows:
         print(table(PUBLISHED_HEADER, rows), *said, sep="\n")
-    library = forecast_library(names)
+    library = forecast_library(names, "--long" in arguments)
     if library:
         print(table(LIBRARY_HEADER, library))
     if "--docs" in arguments:

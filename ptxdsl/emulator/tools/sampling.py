@@ -36,7 +36,8 @@ def groups(grid: Shape3, interior: int = INTERIOR) -> Iterator[Group]:
         extents = [1 if at_end else extent - 1 for at_end, extent in zip(last, grid)]
         starts = [extent - 1 if at_end else 0 for at_end, extent in zip(last, grid)]
         size = math.prod(extents)
-        wanted = min(size, interior if not any(at and extent > 1 for at, extent in zip(last, grid)) else EDGE)
+        inner = not any(at and extent > 1 for at, extent in zip(last, grid))
+        wanted = min(size, interior if inner else EDGE, interior)
         found: dict[int, None] = {}
         for number in itertools.count():
             x, y, z = (start + at for start, at in zip(starts, _scattered(number, extents)))
