@@ -121,16 +121,7 @@ class Work:
     @property
     def copied(self) -> float:
         """Bytes of bulk and tensor copies between the L2 cache and the multiprocessors; a multicast is one."""
-        return sum(self.fetched(place) for place in self.launch.copies)
-
-    def fetched(self, place: int) -> float:
-        """Of the copies of a statement; the emulator has one for each block that a multicast goes to."""
-        statement = self.launch.statements[place]
-        nbytes = self.launch.copies[place].nbytes
-        if not isinstance(statement, Instruction) or statement.original is None:
-            return nbytes
-        parts = sum(self.launch.statements[other].line == statement.line for other in self.launch.copies)
-        return nbytes / parts
+        return sum(copy.fetched for copy in self.launch.copies.values())
 
     @property
     def through_l2(self) -> float:
@@ -173,7 +164,7 @@ def bounds(work: Work) -> list[Bound]:
 def _sectors(work: Work) -> _Shares:
     shares = _Shares(work.locs)
     for number, (statement, row) in enumerate(zip(work.launch.statements, work.launch.counts)):
-        copied = work.fetched(number) if number in work.launch.copies else 0.0
+        copied = work.launch.copies[number].fetched if number in work.launch.copies else 0.0
         shares.add(statement.line, SECTOR * float(row[Count.SECTORS]) + copied)
     return shares
 

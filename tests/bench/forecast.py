@@ -199,13 +199,14 @@ NORM, HOPPER = "norm", "hopper.matmul"
 LIBRARY = (
     Wanted("matmul bf16 8192", "h200", None, rate(2 * 8192**3, 790), "cuBLAS", HOPPER, product(8192, 8192, 8192), 1,
            long=True),
-    Wanted("matmul bf16 4096", "h200", None, rate(PRODUCT, 718), "cuBLAS", HOPPER, product(4096, 4096, 4096), 1),
+    Wanted("matmul bf16 4096", "h200", None, rate(PRODUCT, 718), "cuBLAS", HOPPER, product(4096, 4096, 4096), 1,
+           long=True),
     Wanted("matmul bf16 2048", "h100", None, rate(2 * 2048**3, 198), "pyptx", HOPPER, product(2048, 2048, 2048), 1),
     Wanted("matmul bf16 4096 x 7168 x 2048", *NIGHTLY, 179, "cuBLAS", HOPPER, product(4096, 7168, 2048), 1,
            long=True),
     Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", HOPPER, product(16, 4096, 7168), 1),
     Wanted("flash attention hd128, S 8192", "h100", None, rate(4 * 2 * 16 * 8192**2 * 128, 646), "FA3", "attention",
-           attention(2, 16, 8192, 128), 1),
+           attention(2, 16, 8192, 128), 1, long=True),
     Wanted("flash attention hd128 causal, S 8192", "h100", None, rate(2 * 2 * 16 * 8192**2 * 128, 602), "FA3",
            "attention", attention(2, 16, 8192, 128, causal=True), 4, long=True),
     Wanted("flash attention hd64, S 16384", "h100", None, rate(4 * 32 * 16384**2 * 64, 497), "FA3", "attention",
@@ -323,12 +324,16 @@ def summary(results: Sequence[Result]) -> list[str]:
         return []
     errors = [abs(one.error()) for one in judged]
     left_out = [abs(one.error(fitted([other for other in judged if other is not one]))) for one in judged]
-    said = [
-        f"{len(judged)} rows of the same or a close design: geometric mean of the error {factor(mean(errors))}, median "
-        + f"{factor(sorted(errors)[len(errors) // 2])}, largest {factor(max(errors))}.",
-        f"Each with the exponent fitted to the others (left out): {factor(mean(left_out))}. Fitted to all, the exponent "
-        + f"is {fitted(judged):.2f}; set is {EXPONENT}.",
-    ]
+    middle, most = sorted(errors)[len(errors) // 2], max(errors)
+    said = []
+    said.append(
+        f"{len(judged)} rows of the same or a close design: the error is {factor(mean(errors))} (geometric mean), "
+        f"{factor(middle)} (median), {factor(most)} at most."
+    )
+    said.append(
+        f"With the exponent fitted to the other rows (leave one out): {factor(mean(left_out))}. Fitted to all, the "
+        f"exponent is {fitted(judged):.2f}; {EXPONENT} is set."
+    )
     for kind in sorted({one.found.launches[0].binding.kind for one in judged}):
         rows = [one for one in judged if one.found.launches[0].binding.kind == kind]
         bar = spread(rows if len(rows) >= ENOUGH else judged)

@@ -200,6 +200,32 @@ def test_products_of_warpgroups() -> None:
     assert close(launch.bound("shared memory").seconds, ((read + copied) / 128 + stored) / 1830e6)
 
 
+@pytest.mark.parametrize("multicast", [False, True])
+def test_a_multicast_is_read_once(multicast: bool) -> None:
+    @ptx_kernel(reqnctapercluster=2, explicitcluster=True)
+    def shared_tile(a: TensorMap, c: Ptr[f32]):
+        tile = tiles.Tile(shared(bf16, 64 * 64, align=1024), 64, 64)
+        full = mbarrier.declare()
+        mbarrier.start((full, 1), cluster=True)
+        rank = ptxdsl.cluster.rank()
+        with when(ptx.tid.x == 0):
+            mbarrier.arrive(full, expect_tx=tile.nbytes)
+            if multicast:
+                tma.load(tile.part(32, 64, rank * 32), a, (rank * 32, 0), full, multicast=3)
+            else:
+                tma.load(tile.part(32, 64, 0), a, (0, 0), full)
+                tma.load(tile.part(32, 64, 32), a, (32, 0), full)
+        mbarrier.wait(full, 0)
+        c[ptx.ctaid.x * 32 + ptx.tid.x] = 1.0
+        ptxdsl.cluster.sync()
+
+    a, c = np.zeros((64, 64), dtype_of(bf16)), np.zeros(64 * 8, np.float32)
+    launch = only(shared_tile[16, 32].forecast(tensor_map(a, (32, 64), swizzle=128), c))
+    moved = 16 * 64 * 64 * 2 // (2 if multicast else 1) + c.nbytes
+    assert close(launch.bound("L2 cache").seconds, moved / (64 * 16 * 1830e6))
+    assert close(launch.bound("memory").seconds, (a.nbytes + c.nbytes) / (4.8e12 * H200.copy_share))
+
+
 def test_the_time_is_no_less_than_any_bound_and_the_launch() -> None:
     launch = only(saxpy[4, 256].forecast(1000, 2.0, np.zeros(1000, np.float32), np.zeros(1000, np.float32)))
     assert launch.binding == Bound("launch", H200.launch, "until an empty kernel has ended")

@@ -46,10 +46,14 @@ _MOST_LOOKS = 1 << 31
 
 @dataclass
 class Copy:
-    """What bulk and tensor copies of one statement move: executions by threads, and bytes."""
+    """What bulk and tensor copies of one statement move: executions by threads, bytes, and bytes that are fetched.
+
+    Of a multicast, which is a statement for each block that it may go to, only the first one fetches.
+    """
 
     executions: float = 0.0
     nbytes: float = 0.0
+    fetched: float = 0.0
 
 
 class Footprint(NamedTuple):
@@ -144,6 +148,8 @@ class _Marks(Tool[BlockState]):
         for number, marks in self.arrays.items():
             self.table[number] = address_of(marks)
         self.copies: dict[int, Copy] = {}
+        self._parts: dict[tuple[int, int, int, int], int] = {}
+        """By block, warp, lane and line the part of a multicast that was made last."""
 
     def attach(self, state: BlockState) -> None:
         state.put(Block.MARKS, "Q", address_of(self.table))
@@ -160,9 +166,17 @@ class _Marks(Tool[BlockState]):
         for lane in range(LANES):
             if active >> lane & 1 and guard[lane] & 1:
                 copy.executions += 1
+                key = state.block, warp, lane, statement.line
+                again = statement.original is not None and self._is_part(place, key)
                 for address, nbytes, bits in self._moved(state, warp, lane, statement):
                     copy.nbytes += nbytes
+                    copy.fetched += 0 if again else nbytes
                     self.mark(address, nbytes, bits)
+
+    def _is_part(self, place: int, key: tuple[int, int, int, int]) -> bool:
+        """Whether a part of a multicast follows another part of the same one."""
+        before, self._parts[key] = self._parts.get(key, place), place
+        return before < place
 
     def _moved(
         self, state: BlockState, warp: int, lane: int, statement: Instruction
@@ -321,6 +335,7 @@ class _Run:
                 total = copies.setdefault(place, Copy())
                 total.executions += share * copy.executions
                 total.nbytes += share * copy.nbytes
+                total.fetched += share * copy.fetched
             self.marks.copies.clear()
             work += executed
             if len(executed) > 2:
