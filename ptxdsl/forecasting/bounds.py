@@ -151,7 +151,9 @@ class Work:
     @property
     def miss(self) -> float:
         """The share of what is read through the L2 cache that comes from memory."""
-        return min(1.0, self.read / self.through_l2) if self.through_l2 else 1.0
+        stored = SECTOR * sum(float(row[Count.SECTORS]) for s, row in self.rows() if not s.form.effects.reads)
+        loaded = self.through_l2 - stored
+        return min(1.0, self.read / loaded) if loaded > 0 else 1.0
 
 
 def bounds(work: Work) -> list[Bound]:

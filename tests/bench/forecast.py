@@ -12,7 +12,6 @@ minutes too, ``--docs`` writes the tables into docs/forecast.md.
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -248,7 +247,7 @@ LIBRARY = (
 
 def forecast_library(names: Sequence[str], long: bool) -> list[tuple[str, ...]]:
     """The rows of the second table; what is not in the library yet says so, and what was left out for its time."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in LIBRARY:
         if not all(name in one.name for name in names):
             continue
@@ -306,7 +305,7 @@ LIBRARY_HEADER = ("work", "GPU", "best published by", "us", "forecast us", "rati
 
 def rows_of_results(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """The rows of the first table."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in results:
         row, launch = one.row, one.found.launches[0]
         rows.append((
@@ -360,10 +359,9 @@ def write(published: str, library: str) -> None:
     path = Path(__file__).parents[2] / "docs" / "forecast.md"
     text = path.read_text("utf-8")
     for name, made in (("published", published), ("library", library)):
-        text = re.sub(
-            rf"<!-- {name} -->.*?<!-- end -->", lambda _, n=name, m=made: f"<!-- {n} -->\n{m}\n<!-- end -->", text,
-            flags=re.DOTALL,
-        )
+        head, begin, rest = text.partition(f"<!-- {name} -->")
+        _, end, tail = rest.partition("<!-- end -->")
+        text = f"{head}{begin}\n{made}\n{end}{tail}"
     path.write_text(text, "utf-8")
 
 
