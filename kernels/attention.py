@@ -22,12 +22,15 @@ from . import arguments
 from . import flash_backward as backward
 from . import flash_backward_mma as backward_mma
 from .autograd import differentiable
-from .decode import chunk_kernel, combine_kernel, decode_kernel
-from .flash import flash_kernel, queries_a_warp, template_kernel
+from .decode import chunk_kernel, combine_kernel, decode_kernel, paged_kernel
+from .flash import flash_kernel, queries_a_warp, template_kernel, varlen_kernel
 from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
 from .hopper import flash as hopper_flash
 
-__all__ = ["decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "template"]
+__all__ = [
+    "decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "paged_decode", "template",
+    "varlen_attention",
+]
 
 HEAD_DIMS = range(16, 257, 8)
 WARPS = 4
@@ -194,6 +197,142 @@ def _check_heads(heads: int, key_heads: int, dim: int) -> None:
     arguments.size("the head dimension D", dim, HEAD_DIMS)
     if key_heads < 1 or heads < 1 or heads % key_heads:
         raise arguments.wrong(f"q has {heads} heads and k has {key_heads}; the first must be a multiple of the second")
+
+
+def varlen_attention(
+    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, *, max_seqlen_q: int | None = None,
+    causal: bool = False, scale: float | None = None, out: Any = None,
+) -> Any:
+    """:func:`flash_attention` of sequences of various lengths, which lie one behind the other.
+
+    Args:
+        q: ``[T, Hq, D]``, float16, bfloat16, float32 or float64: the queries of all sequences.
+        k: ``[Tk, Hkv, D]`` of q's dtype; Hq is a multiple of Hkv.
+        v: As ``k``.
+        cu_seqlens_q: Where the queries of each sequence begin, and where the last ones end: int32 ``[B + 1]``,
+            ascending from 0 or more to T or less. What belongs to no sequence is left alone.
+        cu_seqlens_k: The same of keys and values.
+        max_seqlen_q: The most queries of a sequence, or more; found in ``cu_seqlens_q`` if that is numpy's, else T.
+        causal: Query i of a sequence sees its keys up to i + keys - queries.
+        scale: As of :func:`flash_attention`.
+        out: As q; a new array of q's kind if None.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        LaunchError: A shape, dtype or table that does not fit, or ``out`` overlaps an input. Nothing ran. Tables that
+            are not numpy's are not read.
+
+    >>> q, k = np.ones((5, 2, 16), np.float32), np.ones((7, 1, 16), np.float32)
+    >>> starts = np.array([0, 2, 5], np.int32), np.array([0, 3, 7], np.int32)
+    >>> float(varlen_attention(q, k, k, *starts).min())
+    1.0
+    """
+    rows, heads, dim = arguments.expect("q", q, ["T", "Hq", "D"], list(arguments.FLOATS))
+    dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
+    key_rows, key_heads, _ = arguments.expect("k", k, ["Tk", "Hkv", dim], names)
+    arguments.expect("v", v, [key_rows, key_heads, dim], names)
+    _check_heads(heads, key_heads, dim)
+    if causal not in (False, True):
+        raise arguments.wrong(f"causal is {causal!r:.60}; it can be True or False")
+    (starts,) = arguments.expect("cu_seqlens_q", cu_seqlens_q, ["B + 1"], ["int32"])
+    arguments.expect("cu_seqlens_k", cu_seqlens_k, [starts], ["int32"])
+    if min(rows, key_rows, starts - 1) < 1:
+        raise arguments.wrong(
+            f"q has shape {list(q.shape)}, k {list(k.shape)} and there are {starts - 1} sequences; "
+            "every extent must be 1 or more"
+        )
+    most = _longest("cu_seqlens_q", cu_seqlens_q, rows)
+    _longest("cu_seqlens_k", cu_seqlens_k, key_rows)
+    _check_size("T * Hq * D", rows * heads * dim)
+    _check_size("Tk * Hkv * D", key_rows * key_heads * dim)
+    if max_seqlen_q is not None:
+        most = arguments.size("max_seqlen_q", max_seqlen_q, range(1, 1 << 31))
+    factor = _scale(scale, dim)
+    tables = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+    out = arguments.output(out, q, (rows, heads, dim), dtype, q=q, k=k, v=v, **tables)
+    if not most:
+        return out
+    kernel = varlen_kernel(dtype, dim, bool(causal), WARPS)
+    each = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
+    kernel[(-(-most // each), heads, starts - 1), WARPS * 32](
+        q, k, v, out, cu_seqlens_q, cu_seqlens_k, heads // key_heads, factor
+    )
+    return out
+
+
+def _longest(name: str, starts: Any, rows: int) -> int:
+    """The longest sequence of a table, of numpy's one, which is checked; else what it could be."""
+    if not isinstance(starts, np.ndarray):
+        return rows
+    lengths = np.diff(starts)
+    if starts[0] < 0 or starts[-1] > rows or (lengths < 0).any():
+        raise arguments.wrong(f"`{name}` is {starts.tolist()!r:.60}; wanted are ascending numbers from 0 to {rows}")
+    return int(lengths.max())
+
+
+def paged_decode(
+    q: Any, k_cache: Any, v_cache: Any, block_table: Any, seq_lens: Any, *, heads_first: bool = False,
+    chunk_size: int | None = None, scale: float | None = None, out: Any = None,
+) -> Any:
+    """:func:`flash_decoding` with the keys and values of each sequence in pages of a cache.
+
+    Args:
+        q: ``[B, Hq, D]``, float16, bfloat16, float32 or float64.
+        k_cache: ``[pages, page, Hkv, D]`` of q's dtype, or ``[pages, Hkv, page, D]`` where ``heads_first``; see
+            :mod:`.kv_cache`.
+        v_cache: As ``k_cache``.
+        block_table: ``[B, N]``, int32 or int64: the pages of each sequence, in order. Beyond its end anything.
+        seq_lens: ``[B]``, int32 or int64: how many keys each has, which its pages hold. Without any, the result is 0.
+        heads_first: As said.
+        chunk_size: Keys of a block, 256 if None.
+        scale: Factor of the scores; ``1 / sqrt(D)`` if None.
+        out: ``[B, Hq, D]`` of q's dtype; a new array of q's kind if None.
+
+    A page or a length beyond what is there ends the kernel with a message.
+
+    Returns:
+        ``out``.
+
+    >>> q, pages = np.ones((1, 2, 16), np.float32), np.ones((3, 4, 1, 16), np.float32)
+    >>> table, lengths = np.array([[2, 0]], np.int32), np.array([6], np.int32)
+    >>> float(paged_decode(q, pages, pages, table, lengths).max())
+    1.0
+    """
+    batch, heads, dim = arguments.expect("q", q, ["B", "Hq", "D"], list(arguments.FLOATS))
+    dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
+    order = ("Hkv", "page") if heads_first else ("page", "Hkv")
+    found = arguments.expect("k_cache", k_cache, ["pages", *order, dim], names)
+    arguments.expect("v_cache", v_cache, found, names)
+    key_heads, page = (found[1], found[2]) if heads_first else (found[2], found[1])
+    _check_heads(heads, key_heads, dim)
+    _, pages = arguments.expect("block_table", block_table, [batch, "N"], ["int32", "int64"])
+    arguments.expect("seq_lens", seq_lens, [batch], ["int32", "int64"])
+    if min(batch, pages, *found) < 1:
+        raise arguments.wrong(
+            f"q has shape {list(q.shape)}, k_cache {list(found)} and block_table {[batch, pages]}; "
+            "every extent must be 1 or more"
+        )
+    _check_size("N * page", pages * page)
+    size = arguments.size("chunk_size", 256 if chunk_size is None else chunk_size, range(1, 2**31))
+    inputs = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "block_table": block_table, "seq_lens": seq_lens}
+    factor, out = _scale(scale, dim), arguments.output(out, q, (batch, heads, dim), dtype, **inputs)
+    chunks, acc = -(-pages * page // size), f64 if dtype is f64 else f32
+    sums = arguments.empty_like(q, (batch, heads, chunks, dim), acc)
+    states = arguments.empty_like(q, (batch, heads, chunks, 2), acc)
+    caches = [_heads_last(x) if heads_first else x for x in (k_cache, v_cache)]
+    kinds = (arguments.scalar_type(name, inputs[name]) for name in ("block_table", "seq_lens"))
+    paged_kernel(dtype, *kinds, dim, WARPS)[(chunks, heads, batch), WARPS * 32](
+        q, *caches, block_table, seq_lens, sums, states, heads // key_heads, size, factor
+    )
+    combine_kernel(dtype, dim)[batch * heads, min(dim, 256)](sums, states, out, chunks)
+    return out
+
+
+def _heads_last(cache: Any) -> Any:
+    """A cache ``[pages, H, page, D]`` as ``[pages, page, H, D]``, in the same memory."""
+    return cache.permute(0, 2, 1, 3) if hasattr(cache, "permute") else cache.transpose(0, 2, 1, 3)
 
 
 def template(dtype: ScalarType | str, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:

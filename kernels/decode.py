@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import inf
 from typing import Any
 
-from .. import Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, shared, u32, when
+from .. import (
+    Array, Kernel, Ptr, ScalarType, check, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, s64, shared,
+    u32, u64, when,
+)
 from .. import warp
 
 from .online import exp, finite, fma, inverse, merge, scaled
 
-__all__ = ["chunk_kernel", "combine_kernel", "decode_kernel", "lanes_of"]
+__all__ = ["chunk_kernel", "combine_kernel", "decode_kernel", "lanes_of", "paged_kernel"]
 
 
 def lanes_of(source: Any, row: Any, dim: int, lane: Any, acc: ScalarType) -> list[Any]:
@@ -29,16 +33,21 @@ def lanes_of(source: Any, row: Any, dim: int, lane: Any, acc: ScalarType) -> lis
 
 
 def one_query(
-    q: Any, k: Any, v: Any, start: Any, stop: Any, scale: Any, finish: Any, *, acc: ScalarType, dim: int, warps: int
+    q: Any, k: Any, v: Any, start: Any, stop: Any, scale: Any, finish: Any, *, acc: ScalarType, dim: int, warps: int,
+    row: Callable[[Any, Any], tuple[Any, Any]] | None = None,
 ) -> None:
-    """One query against the keys start to stop, which the warps share; ``finish(i, top, weight, value)`` for each i."""
+    """One query against the keys start to stop, which the warps share; ``finish(i, top, weight, value)`` for each i.
+
+    ``row(source, key)`` is a pointer and the element where the row of a key begins in k or v, if they are not dense.
+    """
+    row = row or (lambda source, key: (source, key * dim))
     lane, warp_id = ptx.tid.x & 31, ptx.tid.x >> 5
     query = lanes_of(q, 0, dim, lane, acc)
     largest, total = reg(acc, -inf), reg(acc, 0.0)
     sums = [reg(acc, 0.0) for _ in query]
     with loop(start + warp_id, stop, warps) as key:
         dot = None
-        for a, b in zip(query, lanes_of(k, key * dim, dim, lane, acc)):
+        for a, b in zip(query, lanes_of(*row(k, key), dim, lane, acc)):
             dot = a * b if dot is None else fma(acc, a, b, dot)
         score = warp.reduce_sum(dot) * scale
         top = maximum(largest, score)
@@ -46,7 +55,7 @@ def one_query(
         weight, shrink = exp(acc, score - base), exp(acc, largest - base)
         largest.set(top)
         fma(acc, total, shrink, weight, out=total)
-        for part, element in zip(sums, lanes_of(v, key * dim, dim, lane, acc)):
+        for part, element in zip(sums, lanes_of(*row(v, key), dim, lane, acc)):
             fma(acc, part, shrink, weight * element, out=part)
 
     largest_of, total_of, sums_of = shared(acc, warps), shared(acc, warps), shared(acc, warps, dim)
@@ -132,6 +141,49 @@ def chunk_kernel(dtype: ScalarType, dim: int, warps: int, indirect: bool, tables
         one_query(
             q + mine, keys + theirs, values + theirs, start, stop, scaled(acc, scale), finish, acc=acc, dim=dim,
             warps=warps,
+        )
+
+    return kernel
+
+
+@cache
+def paged_kernel(dtype: ScalarType, index_type: ScalarType, length_type: ScalarType, dim: int, warps: int) -> Kernel:
+    """As the kernel of chunks, with caches ``[pages, page, H, D]`` and a table of the pages of each sequence."""
+    acc = f64 if dtype is f64 else f32
+    cache_type: Any = Array[dtype, 4]
+    table_type: Any = Array[index_type, 2]
+
+    name = _name(f"paged_decode_{index_type}_{length_type}", dtype, dim, warps, False)
+
+    @ptx_kernel(name=name, reqntid=warps * 32)
+    def kernel(
+        q: Ptr[dtype], k: cache_type, v: cache_type, table: table_type, lengths: Ptr[length_type], sums: Ptr[acc],
+        states: Ptr[acc], group: u32, chunk_size: u32, scale: acc,
+    ) -> None:
+        chunk, head, batch = ptx.ctaid.x, ptx.ctaid.y, ptx.ctaid.z
+        row = batch * ptx.nctaid.y + head
+        part = row * ptx.nctaid.x + chunk
+        my_sums, my_state = sums + ptx.mul.wide.u32(part, dim), states + ptx.mul.wide.u32(part, 2)
+        pages, page_size = k.shape[0], k.shape[1]
+        length = lengths[batch].to(s64)
+        most = ptx.mul.wide.u32(table.shape[1], page_size)
+        check(length.bits(u64) <= most, "paged_decode: a length beyond the table")
+        start = chunk * chunk_size
+        stop = minimum(start + chunk_size, length.to(u32))
+
+        def place(source: Any, key: Any) -> tuple[Any, int]:
+            entry = table[batch, key // page_size].to(s64)
+            check(entry.bits(u64) < pages.to(u64), "paged_decode: a page beyond the cache")
+            return source.at(entry.to(u32), key % page_size, head // group, 0), 0
+
+        def finish(i: Any, top: Any, weight: Any, value: Any) -> None:
+            my_sums[i] = value
+            with when(i == 0):
+                my_state.store(0, [top, weight])
+
+        one_query(
+            q + ptx.mul.wide.u32(row, dim), k, v, start, stop, scaled(acc, scale), finish, acc=acc, dim=dim,
+            warps=warps, row=place,
         )
 
     return kernel

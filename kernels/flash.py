@@ -7,13 +7,14 @@ from math import inf
 from typing import Any
 
 from .. import (
-    Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, shared, u32, when,
+    Kernel, Ptr, ScalarType, f32, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, shared, u32, u64,
+    when,
 )
 from .. import warp
 
 from .online import exp, finite, fma, inverse, scaled
 
-__all__ = ["flash_kernel", "head_of_block", "queries_a_warp", "template_kernel"]
+__all__ = ["flash_kernel", "head_of_block", "queries_a_warp", "template_kernel", "varlen_kernel"]
 
 KEYS = 32
 """Keys in a tile: each lane of a warp scores one."""
@@ -33,7 +34,12 @@ class _Block:
     lane, lane + 32, ... of the head.
     """
 
-    def __init__(self, dtype: ScalarType, dim: int, causal: bool, warps: int, rows: int) -> None:
+    def __init__(
+        self, dtype: ScalarType, dim: int, causal: bool, warps: int, rows: int, pitches: tuple[Any, Any] | None = None
+    ) -> None:
+        self.q_pitch: Any
+        self.k_pitch: Any
+        self.q_pitch, self.k_pitch = pitches or (dim, dim)
         self.dtype, self.dim, self.causal, self.warps, self.rows = dtype, dim, causal, warps, rows
         self.acc = f64 if dtype is f64 else f32
         self.chunks = [(start, min(CHUNK, dim - start)) for start in range(0, dim, CHUNK)]
@@ -69,7 +75,7 @@ class _Block:
             with loop(self.lane, self.dim, 32) as i:
                 element = reg(self.acc, 0.0)
                 with when(mine + row < queries):
-                    element.set(q[(mine + row) * self.dim + i].to(self.acc))
+                    element.set(q[(mine + row) * self.q_pitch + i].to(self.acc))
                 self.q_tile[self.mine + row, i] = element
 
     def _stage(self, source: Any, start: Any, keys: Any, column: int, width: int) -> None:
@@ -80,7 +86,7 @@ class _Block:
             row, i = (at // padded).bits(s32), (at % padded).bits(s32)
             element = reg(self.acc, 0.0)
             with when((start + row < keys) & (i < width)):
-                element.set(source[(start + row) * self.dim + i + column].to(self.acc))
+                element.set(source[(start + row) * self.k_pitch + i + column].to(self.acc))
             self.tile[row, i] = element
         ptx.bar.sync(0)
 
@@ -124,7 +130,7 @@ class _Block:
         for at, part in enumerate(sums):
             i = self.lane + at * 32
             with when((query < queries) & (i < self.dim)):
-                out[query * self.dim + i] = (part * factor).to(self.dtype)
+                out[query * self.q_pitch + i] = (part * factor).to(self.dtype)
 
 
 def head_of_block(q: Any, k: Any, v: Any, out: Any, q_size: Any, k_size: Any, group: Any) -> tuple[Any, Any, Any, Any]:
@@ -147,6 +153,31 @@ def flash_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> K
         of_head = head_of_block(q, k, v, out, queries * dim, keys * dim, group)
         first = (ptx.ctaid.x * (warps * rows)).bits(s32)
         _Block(dtype, dim, causal, warps, rows).attend(*of_head, first, queries, keys, scaled(acc, scale))
+
+    return kernel
+
+
+@cache
+def varlen_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> Kernel:
+    """Sequences one behind the other, ``[rows, heads, dim]``: where each begins stands in two tables."""
+    acc = f64 if dtype is f64 else f32
+    rows = queries_a_warp(acc, dim)
+
+    @ptx_kernel(name=f"varlen_attention_{dtype}_hd{dim}{'_causal' if causal else ''}", reqntid=warps * 32)
+    def kernel(
+        q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], out: Ptr[dtype], q_starts: Ptr[s32], k_starts: Ptr[s32],
+        group: u32, scale: acc,
+    ) -> None:
+        heads, head, sequence = ptx.nctaid.y, ptx.ctaid.y, ptx.ctaid.z
+        pitches = heads * dim, heads // group * dim
+        begin, key_begin = q_starts[sequence], k_starts[sequence]
+        queries, keys = q_starts[sequence + 1] - begin, k_starts[sequence + 1] - key_begin
+        first = (ptx.ctaid.x * (warps * rows)).bits(s32)
+        mine = ptx.mad.wide.u32(begin.bits(u32), pitches[0], (head * dim).to(u64))
+        theirs = ptx.mad.wide.u32(key_begin.bits(u32), pitches[1], (head // group * dim).to(u64))
+        with when(first < queries):
+            block = _Block(dtype, dim, causal, warps, rows, tuple(pitch.bits(s32) for pitch in pitches))
+            block.attend(q + mine, k + theirs, v + theirs, out + mine, first, queries, keys, scaled(acc, scale))
 
     return kernel
 

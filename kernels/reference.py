@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "attention", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu", "rms_norm", "rope",
-    "sigmoid", "silu", "softmax", "softplus", "tanh",
+    "attention", "attention_gradients", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu",
+    "rms_norm", "rope", "sigmoid", "silu", "softmax", "softplus", "tanh",
 ]
 
 Array = npt.NDArray[Any]
@@ -32,6 +32,26 @@ def attention(q: Array, k: Array, v: Array, visible: npt.ArrayLike = True, scale
     total = weights.sum(-1, keepdims=True)
     result: Array = (weights / np.where(total == 0, 1, total)) @ v
     return result
+
+
+def attention_gradients(
+    gradient: Array, q: Array, k: Array, v: Array, visible: npt.ArrayLike = True, scale: float | None = None
+) -> tuple[Array, Array, Array]:
+    """The gradients of q, k and v, of one of the result of :func:`attention`."""
+    group, factor = q.shape[1] // k.shape[1], 1 / sqrt(q.shape[-1]) if scale is None else scale
+    g, q, keys, values = (x.astype(np.float64) for x in (gradient, q, k.repeat(group, 1), v.repeat(group, 1)))
+    scores = np.where(visible, q @ keys.swapaxes(-1, -2) * factor, -inf)
+    top = scores.max(-1, keepdims=True)
+    weights = np.exp(scores - np.where(top == -inf, 0, top))
+    total = weights.sum(-1, keepdims=True)
+    weights /= np.where(total == 0, 1, total)
+    slopes = g @ values.swapaxes(-1, -2)
+    slopes = weights * (slopes - (weights * slopes).sum(-1, keepdims=True)) * factor
+    dk, dv = (
+        x.reshape(k.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
+        for x in (slopes.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ g)
+    )
+    return slopes @ keys, dk, dv
 
 
 def causal(queries: int, keys: int) -> Array:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ... import bf16, f16, f32, f64
+from ... import bf16, f16, f32, f64, s32, s64
 from ...bench import Row, compare
-from .. import attention, decode, flash, flash_wmma, reference
+from .. import attention, decode, flash, flash_backward, flash_backward_mma, flash_wmma, reference
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -66,6 +66,56 @@ def _flash_decoding() -> Row:
     return _decoding("flash_decoding", attention.flash_decoding)
 
 
+def _backward() -> Row:
+    return _gradients("flash_attention_backward", np.float32, 4e-6)
+
+
+def _backward_mma() -> Row:
+    return _gradients("flash_attention_backward on tensor cores", np.float16, 3e-3)
+
+
+def _gradients(name: str, dtype: type, allowed: float) -> Row:
+    rng = np.random.default_rng()
+    q, g = rng.standard_normal((2, 1, 2, 40, 64)).astype(dtype)
+    k, v = rng.standard_normal((2, 1, 1, 50, 64)).astype(dtype)
+    found = np.full(q.size + k.size + v.size, np.nan, dtype)
+
+    def run() -> None:
+        parts = attention.flash_attention_backward(g, q, k, v, causal=True)
+        found[:] = np.concatenate([part.ravel() for part in parts])
+
+    expected = reference.attention_gradients(g, q, k, v, reference.causal(40, 50))
+    whole = np.concatenate([part.ravel() for part in expected])
+    return compare(f"{name}, 2 heads, 40 x 50 x 64, causal", run, found, whole, allowed)
+
+
+def _varlen() -> Row:
+    rng = np.random.default_rng()
+    q, k, v = (rng.standard_normal((90, heads, 64)).astype(np.float32) for heads in (4, 2, 2))
+    starts, out = np.array([0, 30, 90], np.int32), np.full_like(q, np.nan)
+    expected = np.concatenate([
+        reference.attention(*(x[None, part].swapaxes(1, 2) for x in (q, k, v)))[0].swapaxes(0, 1)
+        for part in (slice(0, 30), slice(30, 90))
+    ])
+    return compare(
+        "varlen_attention, 4 heads, 30 and 60 x 64",
+        lambda: attention.varlen_attention(q, k, v, starts, starts, out=out), out, expected, 4e-6,
+    )
+
+
+def _paged() -> Row:
+    rng = np.random.default_rng()
+    q, out = rng.standard_normal((1, 4, 64)).astype(np.float32), np.full((1, 4, 64), np.nan, np.float32)
+    k, v = rng.standard_normal((2, 9, 16, 2, 64)).astype(np.float32)
+    table = rng.permutation(9)[None].astype(np.int32)
+    rows = (x[table[0]].reshape(-1, 2, 64)[:140].swapaxes(0, 1)[None] for x in (k, v))
+    expected = reference.attention(q[:, :, None], *rows)[:, :, 0]
+    return compare(
+        "paged_decode, 4 heads, 140 keys x 64",
+        lambda: attention.paged_decode(q, k, v, table, np.array([140]), out=out), out, expected, 4e-6,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "flash_attention": Entry(
         _flash_attention,
@@ -74,6 +124,19 @@ ENTRIES: dict[str, Entry] = {
     "flash_attention_wmma": Entry(
         _flash_attention_wmma,
         lambda: [flash_wmma.wmma_kernel(t, d, True) for t in (f16, bf16) for d in (64, 128, 256)],
+    ),
+    "flash_attention_backward": Entry(_backward, lambda: [
+        make(t, 128, True) for t in (f32, f64) for make in (flash_backward.queries_kernel, flash_backward.keys_kernel)
+    ], registers=168),
+    "flash_attention_backward_mma": Entry(_backward_mma, lambda: [
+        make(t, d, True) for t in (f16, bf16) for d in (64, 128)
+        for make in (flash_backward_mma.queries_kernel, flash_backward_mma.keys_kernel)
+    ], lowest="sm_80", registers=255),
+    "varlen_attention": Entry(
+        _varlen, lambda: [flash.varlen_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128)]
+    ),
+    "paged_decode": Entry(
+        _paged, lambda: [decode.paged_kernel(t, s32, s64, 128, 4) for t in (f32, f16, bf16, f64)]
     ),
     "template": Entry(_template, lambda: [attention.template(t, 64, 64, True) for t in (f32, f64)]),
     "decode_attention": Entry(

@@ -13,6 +13,7 @@ from ptxdsl import LaunchError, bf16, f16, f32
 from ptxdsl.config import override
 from ptxdsl.gpu.assembler import assemble_module
 from ptxdsl.kernels import attention, flash_backward, flash_backward_mma
+from ptxdsl.kernels.reference import attention_gradients
 from ptxdsl.kernels.reference import causal as causal_mask
 
 BF16 = ml_dtypes.bfloat16
@@ -22,22 +23,6 @@ BOUNDS = {
 """Relative to the largest gradient, or to 1: of 16 bits, the weights, their gradients and the result are rounded."""
 
 
-def reference(g: Any, q: Any, k: Any, v: Any, causal: bool, scale: float) -> list[Any]:
-    g, q, k, v = (x.astype(np.float64) for x in (g, q, k, v))
-    group = q.shape[1] // k.shape[1]
-    keys, values = k.repeat(group, 1), v.repeat(group, 1)
-    visible = causal_mask(q.shape[2], k.shape[2]) if causal else True
-    scores = np.where(visible, q @ keys.swapaxes(-1, -2) * scale, -np.inf)
-    top = scores.max(-1, keepdims=True)
-    weights = np.exp(scores - np.where(top == -np.inf, 0, top))
-    total = weights.sum(-1, keepdims=True)
-    weights /= np.where(total == 0, 1, total)
-    slopes = g @ values.swapaxes(-1, -2)
-    ds = weights * (slopes - (weights * slopes).sum(-1, keepdims=True)) * scale
-    shared = [ds.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ g]
-    return [ds @ keys, *(x.reshape(x.shape[0], k.shape[1], group, *x.shape[2:]).sum(2) for x in shared)]
-
-
 def check(
     rng: np.random.Generator, dtype: Any, sizes: tuple[int, ...], causal: bool = False, scale: float = 0.2
 ) -> None:
@@ -45,7 +30,8 @@ def check(
     g, q = (rng.standard_normal((batch, heads, queries, dim)).astype(dtype) for _ in range(2))
     k, v = (rng.standard_normal((batch, key_heads, keys, dim)).astype(dtype) for _ in range(2))
     found = attention.flash_attention_backward(g, q, k, v, causal=causal, scale=scale)
-    for got, want in zip(found, reference(g, q, k, v, causal, scale)):
+    visible = causal_mask(queries, keys) if causal else True
+    for got, want in zip(found, attention_gradients(g, q, k, v, visible, scale)):
         assert got.dtype == dtype and got.shape == want.shape
         error = np.abs(got.astype(np.float64) - want).max()
         assert error <= BOUNDS[np.dtype(dtype)] * max(1, np.abs(want).max()), error

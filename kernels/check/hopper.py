@@ -1,0 +1,58 @@
+"""Checks of the kernels for Hopper, and of Blackwell's beside them: both have the same arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import bf16, e4m3, f16, f32
+from ...bench import Row, compare
+from .. import reference
+from ..blackwell import matmul as blackwell_matmul
+from ..hopper import flash, matmul
+from .entry import Entry
+
+__all__ = ["ENTRIES"]
+
+_FALSE, _TRUE = (False, False), (True, True)
+
+
+def _product(name: str, function: Callable[..., Any]) -> Row:
+    rng = np.random.default_rng()
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((140, 200), (200, 72)))
+    bias, out = rng.standard_normal(72).astype(np.float32), np.full((140, 72), np.nan, np.float32)
+    expected = a.astype(np.float64) @ b.astype(np.float64) + bias
+    return compare(f"{name}, 140 x 200 x 72, bias", lambda: function(a, b, bias=bias, out=out), out, expected, 1e-5)
+
+
+def _flash() -> Row:
+    rng = np.random.default_rng()
+    q, out = rng.standard_normal((1, 2, 150, 128)).astype(np.float16), np.full((1, 2, 150, 128), np.nan, np.float16)
+    k, v = rng.standard_normal((2, 1, 1, 200, 128)).astype(np.float16)
+    return compare(
+        "hopper.flash, 2 heads, 150 x 200 x 128, causal",
+        lambda: flash.attend(q, k, v, out, causal=True, scale=128**-0.5),
+        out, reference.attention(q, k, v, reference.causal(150, 200)), 1.2e-3,
+    )
+
+
+ENTRIES: dict[str, Entry] = {
+    "matmul": Entry(lambda: _product("hopper.matmul", matmul.matmul), lambda: [
+        matmul.kernel_of(kind) for kind in (
+            matmul.Kind(bf16, bf16, bf16, _FALSE, matmul.Plan(128, 256, 4, 2)),
+            matmul.Kind(f16, f16, f32, _TRUE, matmul.Plan(128, 128, 6, 2)),
+            matmul.Kind(e4m3, e4m3, bf16, _FALSE, matmul.Plan(256, 128, 4, 1)),
+        )
+    ], lowest="sm_90a", registers=168),
+    "flash": Entry(_flash, lambda: [
+        flash.flash_kernel(flash.Kind(bf16, dim, True)) for dim in flash.DIMS
+    ], lowest="sm_90a", registers=168),
+    "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
+        blackwell_matmul.kernel_of(kind) for kind in (
+            blackwell_matmul.Kind(bf16, bf16, bf16, _FALSE, blackwell_matmul.Plan()),
+            blackwell_matmul.Kind(e4m3, e4m3, bf16, _TRUE, blackwell_matmul.Plan(256, 4, False)),
+        )
+    ], lowest="sm_100f", registers=255),
+}
