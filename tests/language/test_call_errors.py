@@ -61,8 +61,8 @@ def named_array(n: u32) -> None:
     (named_bound, "`loop()` got an unexpected keyword argument 'start'", "with loop(start=3):",
      "`loop(*bounds, unroll=1)`"),
     (wrong_keyword, "`.load()` got an unexpected keyword argument 'mask'", "x.load(mask=3)",
-     "`.load(index=0, *, width=1, pred=None, out=None, cache=None, evict=None, evict_l2=None, prefetch=None, "
-     "policy=None)`"),
+     ("`.load(index=0, *, width=1, pred=None, out=None, cache=None, evict=None, evict_l2=None, prefetch=None, "
+      "policy=None)`")),
     (no_type, "`.to()` missing 1 required positional argument: 'type'", "n.to()", "`.to(type, *modifiers)`"),
     (no_register, "`reg()` missing 1 required positional argument: 'type'", "reg()", "`reg(type, value=None)`"),
     (too_few, "`select()` missing 2 required positional arguments: 'a' and 'b'", "select(n < 3)",

@@ -23,9 +23,10 @@ def matmul_naive(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) ->
     """A thread an element, straight from global memory."""
     row, col = ptx.ctaid.y * ptx.ntid.y + ptx.tid.y, ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
     with when((row < n) & (col < n)):
-        acc = reg(f32, 0.0)
-        with loop(n) as k:
-            acc += a[row * n + k] * b[k * n + col]
+        acc, a_row, b_at = reg(f32, 0.0), a + row * n, reg(b + col)
+        with loop(n, unroll=4) as k:
+            acc += a_row[k] * b_at[0]
+            b_at += n
         c[row * n + col] = acc
 
 
@@ -34,9 +35,11 @@ def matmul_tiled(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) ->
     """A thread an element; tiles of 16 by 16 go through shared memory."""
     at, bt, tx, ty = shared(f32, 16, 16), shared(f32, 16, 16), ptx.tid.x, ptx.tid.y
     row, col, acc = ptx.ctaid.y * 16 + ty, ptx.ctaid.x * 16 + tx, reg(f32, 0.0)
-    with loop(0, n, 16) as k:
-        at[ty, tx] = a[row * n + k + tx]
-        bt[ty, tx] = b[(k + ty) * n + col]
+    a_row, b_at = a + (row * n + tx), reg(b + (ty * n + col))
+    with loop(0, n, 16, unroll=4) as k:
+        at[ty, tx] = a_row[k]
+        bt[ty, tx] = b_at[0]
+        b_at += n * 16
         ptx.bar.sync(0)
         for kk in range(16):
             acc += at[ty, kk] * bt[kk, tx]
@@ -50,10 +53,13 @@ def matmul_blocked(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) 
     at, bt, t = shared(f32, 16, 64), shared(f32, 16, 64), ptx.tid.x
     tx, ty, row, col = t % 16, t // 16, ptx.ctaid.y * 64, ptx.ctaid.x * 64
     acc = [[reg(f32, 0.0) for _ in range(4)] for _ in range(4)]
+    a_row, b_at = a + ((row + t // 4) * n + t % 4 * 4), reg(b + (t // 16 * n + col + t % 16 * 4))
+    a_to, b_to = at.at(t % 4 * 4, t // 4), bt.at(t // 16, t % 16 * 4)
     with loop(0, n, 16) as k:
-        for i, part in enumerate(a.load((row + t // 4) * n + k + t % 4 * 4, width=4)):
-            at[t % 4 * 4 + i, t // 4] = part
-        bt.store((t // 16, t % 16 * 4), b.load((k + t // 16) * n + col + t % 16 * 4, width=4))
+        for i, part in enumerate(a_row.load(k, width=4)):
+            a_to[64 * i] = part
+        b_to.store(0, b_at.load(width=4))
+        b_at += n * 16
         ptx.bar.sync(0)
         for kk in range(16):
             left, right = at.load((kk, ty * 4), width=4), bt.load((kk, tx * 4), width=4)
@@ -73,12 +79,15 @@ def matmul_mma(n: u32, a: Ptr[const[bf16]], b: Ptr[const[bf16]], c: Ptr[f32]) ->
     row, col = ptx.ctaid.y * 16 + group, (ptx.ctaid.x * 4 + mine) * 8
     acc = [reg(f32, 0.0) for _ in range(4)]
 
-    def two(matrix: Any, index: Any) -> Any:
-        return matrix.at(index).cast(u32)[0]
+    a_rows = [a + ((row + i) * n + pair) for i in (0, 8)]
+    b_row = b + ((col + group) * n + pair)
 
-    with loop(0, n, 16) as k:
-        left = [two(a, (row + i % 2 * 8) * n + k + pair + i // 2 * 8) for i in range(4)]
-        right = [two(b, (col + group) * n + k + pair + i * 8) for i in range(2)]
+    def two(row: Any, k: Any) -> Any:
+        return row.at(k).cast(u32)[0]
+
+    with loop(0, n, 16, unroll=4) as k:
+        left = [two(a_rows[i % 2] + i // 2 * 8, k) for i in range(4)]
+        right = [two(b_row + i * 8, k) for i in range(2)]
         ptx["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"](left, right, acc, out=acc)
     c.store(row * n + col + pair, acc[:2])
     c.store((row + 8) * n + col + pair, acc[2:])
@@ -89,13 +98,16 @@ def transpose(rows: u32, cols: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Tiles of 32 by 32 go through shared memory."""
     tile, tx, ty = shared(f32, 32, 33), ptx.tid.x, ptx.tid.y
     col, row = ptx.ctaid.x * 32, ptx.ctaid.y * 32
-    for j in range(0, 32, 8):
+    put, get = tile.at(ty, tx), tile.at(tx, ty)
+    sources = [x + ((row + ty) * cols + col + tx) + cols * j for j in range(0, 32, 8)]
+    targets = [y + ((col + ty) * rows + row + tx) + rows * j for j in range(0, 32, 8)]
+    for j, source in zip(range(0, 32, 8), sources):
         with when((row + ty + j < rows) & (col + tx < cols)):
-            tile[ty + j, tx] = x[(row + ty + j) * cols + col + tx]
+            put[j * 33] = source[0]
     ptx.bar.sync(0)
-    for j in range(0, 32, 8):
+    for j, target in zip(range(0, 32, 8), targets):
         with when((col + ty + j < cols) & (row + tx < rows)):
-            y[(col + ty + j) * rows + row + tx] = tile[tx, ty + j]
+            target[0] = get[j]
 
 
 @ptx_kernel
@@ -104,7 +116,7 @@ def gemv(rows: u32, cols: u32, a: Ptr[const[f32]], x: Ptr[const[f32]], y: Ptr[f3
     row, acc = ptx.ctaid.x * ptx.ntid.y + ptx.tid.y, reg(f32, 0.0)
     with when(row < rows):
         mine = a + ptx.mul.wide.u32(row, cols)
-        with loop(ptx.tid.x * 4, cols, 128) as i:
+        with loop(ptx.tid.x * 4, cols, 128, unroll=16) as i:
             for u, v in zip(mine.load(i, width=4), x.load(i, width=4)):
                 acc += u * v
         total = warp.reduce_sum(acc)
@@ -122,22 +134,22 @@ def gemv_q4k(rows: u32, blocks: u32, w: Ptr[const[u32]], x: Ptr[const[f32]], y: 
         with loop(blocks) as block:
             supers = mine + block * 36
             quants, d = supers[lane + 4], supers.cast(f16).load(0, width=2)
-            packed = supers.cast(u8) + 4
+            packed = supers.cast(u8) + 4 + low
             s0, s1, m0, m1 = scales = [reg(u32) for _ in range(4)]
 
             def byte(index: Any) -> Any:
                 return packed[index].to(u32)
 
             with when(low < 4):
-                s0.set(byte(low) & 63)
-                m0.set(byte(low + 4) & 63)
-                s1.set(byte(low + 1) & 63)
-                m1.set(byte(low + 5) & 63)
+                s0.set(byte(0) & 63)
+                m0.set(byte(4) & 63)
+                s1.set(byte(1) & 63)
+                m1.set(byte(5) & 63)
             with otherwise():
-                s0.set((byte(low + 4) & 15) | (byte(low - 4) >> 6) << 4)
-                m0.set((byte(low + 4) >> 4) | (byte(low) >> 6) << 4)
-                s1.set((byte(low + 5) & 15) | (byte(low - 3) >> 6) << 4)
-                m1.set((byte(low + 5) >> 4) | (byte(low + 1) >> 6) << 4)
+                s0.set((byte(4) & 15) | (byte(-4) >> 6) << 4)
+                m0.set((byte(4) >> 4) | (byte(0) >> 6) << 4)
+                s1.set((byte(5) & 15) | (byte(-3) >> 6) << 4)
+                m1.set((byte(5) >> 4) | (byte(1) >> 6) << 4)
             s0, s1, m0, m1 = (scale.to(f32) for scale in scales)
             part = x + (block * 256 + group * 64 + lane % 8 * 4)
             u, v = part.load(0, width=4), part.load(32, width=4)

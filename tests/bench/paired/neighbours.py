@@ -47,13 +47,15 @@ def heat3d(n: u32, rate: f32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     with when((k >= 1) & (k < n - 1) & (j >= 1) & (j < n - 1)):
         at = x + (j * n + k)
         below, here = reg(f32, at[0]), reg(f32, at[n * n])
-        with loop(1, n - 1) as i:
-            p = at + i * n * n
+        p, result = reg(at + n * n), reg(y + (n * n + j * n + k))
+        with loop(1, n - 1) as _:
             above = p[n * n]
             sides = below + above + p[-1] + p[1] + (p - n)[0] + p[n]
-            y[i * n * n + j * n + k] = here + rate * (sides - 6.0 * here)
+            result[0] = here + rate * (sides - 6.0 * here)
             below.set(here)
             here.set(above)
+            p += n * n
+            result += n * n
 
 
 @ptx_kernel
@@ -83,24 +85,26 @@ def decode(keys: u32, scale: f32, q: Ptr[const[f32]], k: Ptr[const[f32]], v: Ptr
     """One query against all keys, a warp a head of 128."""
     lane, head = ptx.tid.x, ptx.ctaid.x * ptx.ntid.y + ptx.tid.y
     steps = range(0, 128, 32)
-    query = [q[head * 128 + lane + j] for j in steps]
+    query_row, result = q + (head * 128 + lane), out + (head * 128 + lane)
+    query = [query_row[j] for j in steps]
     sums, top, total = [reg(f32, 0.0) for _ in steps], reg(f32, -inf), reg(f32, 0.0)
     mine = ptx.mul.wide.u32(head, keys * 128)
     keys_of, values_of = k + mine, v + mine
     with loop(keys) as key:
-        dot = reg(f32, 0.0)
+        dot, at = reg(f32, 0.0), key * 128 + lane
+        key_row, value_row = keys_of + at, values_of + at
         for a, j in zip(query, steps):
-            dot += a * keys_of[key * 128 + lane + j]
+            dot += a * key_row[j]
         score = warp.reduce_sum(dot) * scale
         higher = maximum(top, score)
         weight, shrink = ptx.ex2.approx.f32(score - higher), ptx.ex2.approx.f32(top - higher)
         top.set(higher)
         total.set(total * shrink + weight)
         for part, j in zip(sums, steps):
-            part.set(part * shrink + weight * values_of[key * 128 + lane + j])
+            part.set(part * shrink + weight * value_row[j])
     inverse = ptx.rcp.approx.f32(total)
     for part, j in zip(sums, steps):
-        out[head * 128 + lane + j] = part * inverse
+        result[j] = part * inverse
 
 
 @pair(conv1d, "FFMA")

@@ -43,15 +43,15 @@ def softmax(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """Three passes over a row."""
     row = ptx.mul.wide.u32(ptx.ctaid.x, n)
     x_row, y_row, top, total = x + row, y + row, reg(f32, -inf), reg(f32, 0.0)
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=16) as i:
         top.set(maximum(top, x_row[i]))
     shift = block_max(top) * -log2(e)
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=16) as i:
         power = ptx.ex2.approx.f32(x_row[i] * log2(e) + shift)
         y_row[i] = power
         total += power
     scale = ptx.rcp.approx.f32(block_sum(total))
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=4) as i:
         y_row[i] = y_row[i] * scale
 
 
@@ -62,15 +62,15 @@ def layer_norm(
     """Three passes over a row."""
     row = ptx.mul.wide.u32(ptx.ctaid.x, n)
     x_row, y_row, total, squares = x + row, y + row, reg(f32, 0.0), reg(f32, 0.0)
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=16) as i:
         total += x_row[i]
     mean = ptx.div.approx.f32(block_sum(total), n.to(f32))
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=16) as i:
         centred = x_row[i] - mean
         squares += centred * centred
     ptx.bar.sync(0)
     scale = ptx.rsqrt.approx.f32(ptx.div.approx.f32(block_sum(squares), n.to(f32)) + eps)
-    with loop(ptx.tid.x, n, THREADS) as i:
+    with loop(ptx.tid.x, n, THREADS, unroll=4) as i:
         y_row[i] = (x_row[i] - mean) * scale * weight[i] + bias[i]
 
 
