@@ -64,6 +64,7 @@ def count_kernel(kind: str, dtype: ScalarType, weight: ScalarType | None, in_sha
             with loop(ptx.tid.x, bins * copies, THREADS) as i:
                 mine[i] = 0 if state is u32 else 0.0
             ptx.bar.sync(0)
+        own = (ptx.tid.x >> 5) % copies * bins if mine is not None else None
         start = ptx.mul.wide.u32(ptx.ctaid.x, chunk)
 
         def add(element: Any, index: Any) -> None:
@@ -76,7 +77,6 @@ def count_kernel(kind: str, dtype: ScalarType, weight: ScalarType | None, in_sha
                 if weight is not None:
                     what = storage.widened((weights + start)[index], weight).to(f64)
                 if mine is not None:
-                    own = (ptx.tid.x >> 5) % copies * bins
                     ptx[f"red.shared.add.{state}"](mine + (own + at), what)
                 else:
                     ptx[f"red.global.add.{total}"](counts + at, what)
