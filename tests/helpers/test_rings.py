@@ -279,6 +279,24 @@ def test_multicast_to_a_cluster(rng: Rng, seed: int | None) -> None:
     np.testing.assert_array_equal(x.reshape(2, *a.shape), np.stack([a, a]))
 
 
+def test_waits_of_the_scope_of_the_cluster_are_for_producers() -> None:
+    """They empty the L1 cache of a GPU: what copies bring is waited for without, what threads of it wrote is not."""
+    waits = []
+    for nbytes in (1024, None):
+        @ptx_kernel(reqnctapercluster=2)
+        def kernel(*, nbytes: Any = nbytes):
+            pipe = Pipeline(2, consumers=2, nbytes=nbytes, cluster=True)
+            with when(ptx.tid.x == 0):
+                pipe.producer().acquire()
+            with when(ptx.tid.x == 32):
+                pipe.consumer().wait()
+            cluster.sync()
+
+        text = [line for line in kernel.ptx().splitlines() if "try_wait" in line]
+        waits.append([".acquire.cluster" in line for line in text])
+    assert waits == [[True, False], [True, True]]
+
+
 def test_stores_to_other_blocks(rng: Rng) -> None:
     """Values of 64 bits and vectors that arrive with their bytes, and views of another block's memory."""
     @ptx_kernel

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Array, Ptr, bf16, cluster, dynamic_shared, e4m3, e5m2, f16, f32, loop, mbarrier, ptx, ptx_kernel, s8, s32,
-    tcgen05, tf32, tiles, tma, u8, u16, u32, when,
+    Array, Ptr, PtxTypeError, TensorMap, bf16, cluster, dynamic_shared, e4m3, e5m2, f16, f32, loop, mbarrier, ptx,
+    ptx_kernel, s8, s32, shared, tcgen05, tensor_map, tf32, tiles, tma, u8, u16, u32, when,
 )
 
 Rng = np.random.Generator
@@ -152,3 +152,31 @@ def test_pair(rng: Rng, rows: int) -> None:
     c = np.full((rows, 2 * n), np.nan, np.float32)
     kernel.configure(2, 128, cluster=2, shared=65536)(_bits(a), _bits(b), c)
     np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+def test_copies_that_the_other_block_of_a_pair_waits_for(rng: Rng) -> None:
+    """Both blocks copy; the mbarrier of the first counts the bytes of both."""
+    @ptx_kernel
+    def kernel(a: TensorMap, x: Ptr[f32]):
+        box, bar, rank = shared(f32, 8, 32, align=128), mbarrier.declare(), cluster.rank()
+        mbarrier.start((bar, 1), cluster=True)
+        with when(ptx.tid.x == 0):
+            mbarrier.arrive(bar, expect_tx=2 * 8 * 32 * 4, pred=rank == 0)
+            tma.load(box, a, (rank * 8, 0), cluster.at(bar, 0), pair=True)
+        with when(rank == 0):
+            mbarrier.wait(bar, 0, cluster=True)
+            for row in range(8):
+                x[row * 32 + ptx.tid.x] = box[row, ptx.tid.x] + cluster.at(box, 1)[row, ptx.tid.x]
+        cluster.sync()
+
+    a, x = rng.standard_normal((16, 32)).astype(np.float32), np.full((8, 32), np.nan, np.float32)
+    kernel.configure(2, 32, cluster=2, backend="emulator")(tensor_map(a, (8, 32)), x)
+    np.testing.assert_array_equal(x, a[:8] + a[8:])
+
+    @ptx_kernel
+    def apart(a: TensorMap):
+        box, bar = shared(f32, 8, 32, align=128), mbarrier.declare()
+        tma.load(box, a, (0, 0), cluster.at(bar, 0))
+
+    with pytest.raises(PtxTypeError, match="is no mbarrier"):
+        apart.ptx()

@@ -373,6 +373,31 @@ def test_elements_of_a_list_are_searched_for_once_an_instruction(monkeypatch: py
     assert len(searched) <= 8
 
 
+def test_elements_of_a_list_that_helpers_are_handed_are_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list is one place, in how many frames it may be; each element is changed by the same line again."""
+    searched: list[int] = []
+    search = aliasing.holders
+    monkeypatch.setattr(aliasing, "holders", lambda *given: searched.append(1) or search(*given))
+    holder = SimpleNamespace
+
+    def multiply(sums: Any, x: Any) -> None:
+        for _ in range(6):
+            ptx["ld.global.v4.f32"](x, out=sums.registers)
+
+    def step(sums: Any, x: Any) -> None:
+        multiply(sums, x)
+
+    def kernel(out: Ptr[f32], x: Ptr[f32]) -> None:
+        sums = holder(registers=registers())
+        with loop(3):
+            step(sums, x)
+        for i, value in enumerate(sums.registers):
+            out[i] = value
+
+    assert ptx_kernel(kernel).ptx()
+    assert len(searched) <= 4
+
+
 def test_objects_of_classes_compiled_to_c_are_read_without_their_table() -> None:
     formatters = pytest.importorskip("mypy.error_formatter")
     assert children(formatters.JSONFormatter()) in ([], [("attribute", [], [])])
