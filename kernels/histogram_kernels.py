@@ -18,6 +18,8 @@ from . import storage
 __all__ = ["SHARED_BINS", "THREADS", "count_kernel", "zero_kernel"]
 
 THREADS = 256
+_IN_FLIGHT = 2
+"""Loads of a thread: an element takes so many instructions that more of them would only take registers."""
 SHARED_BINS = 4096
 """As many bins are counted in shared memory; more are in global memory at once."""
 
@@ -86,7 +88,7 @@ def count_kernel(kind: str, dtype: ScalarType, weight: ScalarType | None, in_sha
                 add(element, index + number)
 
         count = minimum(n - start, chunk.to(u64)).to(u32)
-        storage.along(x + start, count, dtype, ptx.tid.x, THREADS, add, several)
+        storage.along(x + start, count, dtype, ptx.tid.x, THREADS, add, several, _IN_FLIGHT)
         if mine is not None:
             ptx.bar.sync(0)
             with loop(ptx.tid.x, bins, THREADS) as i:

@@ -83,7 +83,7 @@ def _elements(word: Any, dtype: ScalarType) -> list[Any]:
 
 def along(
     source: Any, count: Any, dtype: ScalarType, lane: Any, lanes: int, one: Callable[[Any, Any], None],
-    several: Callable[[list[Any], Any], None],
+    several: Callable[[list[Any], Any], None], in_flight: int = IN_FLIGHT,
 ) -> None:
     """Visit source[0:count] by so many lanes: ``one(element, index)``, and ``several`` from an index on, 16 bytes.
 
@@ -93,13 +93,13 @@ def along(
     before = (0 - source.address).to(u32) & (VECTOR - 1)
     head = minimum(before >> dtype.bytes.bit_length() - 1, count)
     vectors = (count - head) // per
-    body, step = source + head, lanes * IN_FLIGHT
+    body, step = source + head, lanes * in_flight
     whole = vectors - vectors % step
     with loop(lane, head, lanes) as i:
         one(widened(source[i], dtype), i)
     with loop(lane, whole + lane, step) as i:
         at = body + i * per
-        loaded = [load_vector(at, number * lanes * per, dtype) for number in range(IN_FLIGHT)]
+        loaded = [load_vector(at, number * lanes * per, dtype) for number in range(in_flight)]
         for number, elements in enumerate(loaded):
             several(elements, head + (i + number * lanes) * per)
     with loop(whole + lane, vectors, lanes) as i:
