@@ -10,6 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from .. import (
 __all__ = [
     "DTYPES", "FLOATS", "INTEGERS", "aligned", "axes", "axis", "broadcast", "bytes_of", "dense", "dtype_name",
     "empty_like", "expect", "expect_aligned", "expect_array", "expect_output", "flag", "floating", "is_aligned",
-    "name_of", "number", "one_of", "output", "scalar_type", "size", "strides", "wrong",
+    "is_contiguous", "name_of", "number", "one_of", "output", "scalar_type", "size", "strides", "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -62,7 +63,13 @@ def wrong(message: str, hint: str | None = None) -> LaunchError:
 
 def dtype_name(array: Any) -> str:
     """The dtype of an array as numpy calls it; torch's without ``torch.``."""
-    return str(getattr(array, "dtype", type(array).__name__)).removeprefix("torch.")
+    return _name(getattr(array, "dtype", type(array).__name__))
+
+
+@lru_cache(maxsize=256)
+def _name(dtype: Any) -> str:
+    """numpy takes microseconds for it."""
+    return str(dtype).removeprefix("torch.")
 
 
 def scalar_type(name: str, array: Any, allowed: Iterable[str] = DTYPES) -> ScalarType:
@@ -115,7 +122,7 @@ def expect(
     fits = len(got) == len(shape) and all(isinstance(w, str) or w == g for w, g in zip(shape, got))
     if not fits or dtype_name(array) not in dtypes:
         raise wrong(f"`{name}` has shape {list(got)} and dtype {dtype_name(array)}; wanted is {wanted}")
-    if contiguous and not _contiguous(array):
+    if contiguous and not is_contiguous(array):
         raise wrong(f"`{name}` is not C-contiguous; wanted is {wanted}", hint=f"`np.ascontiguousarray({name})`")
     return got
 
@@ -235,7 +242,7 @@ def strides(array: Any) -> tuple[int, ...]:
     return _dense_steps(tuple(array.shape)) if found is None else found.steps
 
 
-def _contiguous(array: Any) -> bool:
+def is_contiguous(array: Any) -> bool:
     """Whether an array is C-contiguous, where it says so."""
     if isinstance(array, np.ndarray):
         return array.flags.c_contiguous
@@ -254,7 +261,7 @@ def _torch(array: Any) -> Any:
 
 def dense(array: Any) -> Any:
     """The array, or a C-contiguous copy of its kind where it is not contiguous."""
-    if _contiguous(array):
+    if is_contiguous(array):
         return array
     if isinstance(array, np.ndarray):
         return np.ascontiguousarray(array)

@@ -24,15 +24,15 @@ class Walk(NamedTuple):
     """Each array with these dimensions, and one of extent 1 behind them where the kernel takes strides."""
     width: int
     """Elements that a thread takes along the last dimension."""
-
-    @property
-    def flat(self) -> bool:
-        """Whether no array needs strides."""
-        return len(self.extents) == 1 and not any(view.ndim > 1 for view in self.views)
+    flat: bool
+    """Whether no array needs strides."""
 
 
 def walk(shape: tuple[int, ...], arrays: list[Any], per_thread: int) -> Walk:
     """The walk through arrays that are broadcast to ``shape``, which is not empty, in vectors of ``per_thread``."""
+    if all(tuple(array.shape) == shape and arguments.is_contiguous(array) for array in arrays):
+        width = per_thread if arguments.is_aligned(BYTES, *arrays) else 1
+        return Walk((math.prod(shape),), ((True,),) * len(arrays), arrays, width, True)
     steps = [_steps(array, shape) for array in arrays]
     kept = [dim for dim, extent in enumerate(shape) if extent > 1]
     groups: list[list[int]] = []
@@ -53,7 +53,7 @@ def walk(shape: tuple[int, ...], arrays: list[Any], per_thread: int) -> Walk:
     width = per_thread
     if any(step > 1 for step in last) or not _vectors(extents, views, width, dense):
         width = 1
-    return Walk(extents, varies, views, width)
+    return Walk(extents, varies, views, width, dense)
 
 
 def _steps(array: Any, shape: tuple[int, ...]) -> tuple[int, ...]:

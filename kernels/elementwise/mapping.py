@@ -353,7 +353,7 @@ def _chunks(found: Walk) -> Any:
         return
     for start in range(0, total, CHUNK):
         end = min(start + CHUNK, total)
-        views = [view[start:end] if along[0] else view for view, along in zip(found.views, found.varies)]
+        views = [view.reshape(-1)[start:end] if along[0] else view for view, along in zip(found.views, found.varies)]
         yield end - start, views
 
 
