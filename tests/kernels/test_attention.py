@@ -14,6 +14,7 @@ import pytest
 from ptxdsl import LaunchError, bf16, f16, f32, f64, to_device
 from ptxdsl.config import override
 from ptxdsl.kernels import attention
+from ptxdsl.kernels.attention_arguments import check_size
 from ptxdsl.kernels.reference import attention as reference
 from ptxdsl.kernels.reference import causal as causal_mask
 
@@ -367,7 +368,7 @@ def zeros(*shape: int, dtype: Any = np.float32) -> Array:
             ),
             "`k` is not C-contiguous; wanted is [1, Hkv, Sk, 16] of float32",
         ),
-        (lambda: attention._check_size("Sk * D", 1 << 31), "Sk * D is 2147483648; it must be below 2**31"),
+        (lambda: check_size("Sk * D", 1 << 31), "Sk * D is 2147483648; it must be below 2**31"),
         (
             lambda: attention.flash_attention([1.0], zeros(1, 1, 2, 16), zeros(1, 1, 2, 16)),
             f"`q` is [1.0], not an array [B, Hq, Sq, D] of {FLOATS}",
