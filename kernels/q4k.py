@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_BYTES", "BLOCK_WEIGHTS", "dequantize_q4k", "quantize_q4k"]
+__all__ = [
+    "BLOCK_BYTES", "BLOCK_WEIGHTS", "dequantize_q4k", "pack_scales", "quantize_q4k", "six_bits", "unpack_scales",
+]
 
 BLOCK_WEIGHTS = 256
 """Weights in a super-block."""
@@ -51,8 +53,8 @@ def quantize_q4k(w: npt.ArrayLike) -> Bytes:
         raise ValueError("w has weights that are not finite")
     subs = weights.reshape(-1, 8, _SUB)
     scales, minimums = _fit(subs)
-    d, scale = _six_bits(scales)
-    dmin, minimum = _six_bits(minimums)
+    d, scale = six_bits(scales)
+    dmin, minimum = six_bits(minimums)
     if not (np.isfinite(d).all() and np.isfinite(dmin).all()):
         raise ValueError(f"w reaches {abs(weights).max():g}: its scales do not fit in the format's f16")
     step = (d.astype(np.float32)[:, None] * scale)[..., None]
@@ -62,7 +64,7 @@ def quantize_q4k(w: npt.ArrayLike) -> Bytes:
     blocks = np.empty((len(subs), BLOCK_BYTES), np.uint8)
     blocks[:, 0:2] = d.view(np.uint8).reshape(-1, 2)
     blocks[:, 2:4] = dmin.view(np.uint8).reshape(-1, 2)
-    blocks[:, 4:16] = _pack_scales(scale, minimum)
+    blocks[:, 4:16] = pack_scales(scale, minimum)
     pairs = quants.reshape(-1, 4, 2, _SUB)
     blocks[:, 16:] = (pairs[:, :, 0] | pairs[:, :, 1] << 4).reshape(-1, 128)
     return blocks.reshape(*weights.shape[:-1], -1)
@@ -88,7 +90,7 @@ def dequantize_q4k(blocks: npt.ArrayLike, k: int) -> Floats:
         raise ValueError(f"blocks has shape {data.shape}: {k} weights take a last dimension of {wanted}")
     rows = np.ascontiguousarray(data).reshape(-1, BLOCK_BYTES)
     d, dmin = (rows[:, i : i + 2].copy().view(np.float16).astype(np.float32) for i in (0, 2))
-    scale, minimum = _unpack_scales(rows[:, 4:16])
+    scale, minimum = unpack_scales(rows[:, 4:16])
     packed = rows[:, 16:].reshape(-1, 4, 1, _SUB)
     quants = np.concatenate([packed & 15, packed >> 4], axis=2).reshape(-1, 8, _SUB)
     weights = (d * scale)[..., None] * quants - (dmin * minimum)[..., None]
@@ -126,7 +128,7 @@ def _least_squares(subs: Floats, quants: Floats) -> tuple[Floats, Floats]:
     return np.maximum(scale, 0).astype(np.float32), np.maximum(minimum, 0).astype(np.float32)
 
 
-def _six_bits(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
+def six_bits(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
     """Each super-block's eight values as an f16 scale times six bits."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         unit = (values.max(-1) / 63).astype(np.float16)
@@ -134,7 +136,7 @@ def _six_bits(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
     return unit, bits.clip(0, 63).astype(np.uint8)
 
 
-def _pack_scales(scale: Bytes, minimum: Bytes) -> Bytes:
+def pack_scales(scale: Bytes, minimum: Bytes) -> Bytes:
     """Eight 6-bit scales and minimums in 12 bytes: the upper two bits of the last four ride on the first four."""
     packed = np.empty((len(scale), 12), np.uint8)
     packed[:, 0:4] = scale[:, :4] | (scale[:, 4:] >> 4) << 6
@@ -143,7 +145,8 @@ def _pack_scales(scale: Bytes, minimum: Bytes) -> Bytes:
     return packed
 
 
-def _unpack_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
+def unpack_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
+    """The scales and the minimums of 12 bytes."""
     first, second, last = packed[:, 0:4], packed[:, 4:8], packed[:, 8:12]
     scale = np.concatenate([first & 63, last & 15 | (first >> 6) << 4], axis=1)
     minimum = np.concatenate([second & 63, last >> 4 | (second >> 6) << 4], axis=1)

@@ -1,4 +1,4 @@
-"""Matrix-vector products with Q4_K weights, as GGUF files have them, and RMSNorm fused into them.
+"""Matrix-vector products with quantised weights, as GGUF files have them, and RMSNorm fused into those of Q4_K.
 
 The weights stay packed: a warp computes an output, each lane unpacks 8 weights of a super-block of 256 from one 32-bit
 word, and a sub-block's scale and minimum are applied to sums, not to weights::
@@ -11,43 +11,29 @@ the way, and the result is divided at the end. Nothing is written to memory in b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from .. import Kernel, Ptr, ScalarType, f16, f32, loop, ptx, ptx_kernel, reg, select, u8, u32, unpack, when
-from .. import warp
+from .. import Kernel, Ptr, ScalarType, cdiv, f32, loop, ptx, ptx_kernel, reg, u8, u32, warp, when
 
 from . import arguments
+from .gguf import FORMATS, dequantize, quantize
+from .gguf_gemv import gemv_kernel as gguf_kernel
+from .q4k_int8 import int8_kernel, quantize_activations
+from .quant_scales import sub_block_scales
 from .q4k import BLOCK_BYTES, BLOCK_WEIGHTS, dequantize_q4k, quantize_q4k
 
-__all__ = ["dequantize_q4k", "gemv_kernel", "q4k_gemv", "quantize_q4k", "rmsnorm_q4k_gemv"]
+__all__ = [
+    "dequantize", "dequantize_q4k", "gemv", "gemv_kernel", "gguf_kernel", "int8_kernel", "q4k_gemv", "quantize",
+    "quantize_activations", "quantize_q4k", "rmsnorm_q4k_gemv",
+]
 
 X_DTYPES = ["float16", "bfloat16", "float32"]
 WARPS = 4
 """Outputs a block computes."""
 TOKENS = 4
 """Rows of x that share the unpacking of a weight, at most."""
-
-
-def _byte(word: Any, index: int) -> Any:
-    return (word >> (8 * index)) & 0xFF
-
-
-def _scales(header: Any, group: Any) -> list[Any]:
-    """Scale and minimum of the sub-blocks 2 group and 2 group + 1, as f32: s0, m0, s1, m1.
-
-    ``header`` is the first 16 bytes of a super-block as four words. Sub-blocks 0 to 3 have their 6 bits in words 1 and
-    2; 4 to 7 have their low 4 bits in word 3 and their high 2 bits on top of words 1 and 2.
-    """
-    pair = header[0].bits(u32)
-    d, dmin = (half.to(f32) for half in unpack(pair, f16))
-    s, m, low = header[1:]
-    upper = group >= 2
-    scales = select(upper, (low & 0x0F0F0F0F) | ((s >> 2) & 0x30303030), s & 0x3F3F3F3F)
-    minimums = select(upper, ((low >> 4) & 0x0F0F0F0F) | ((m >> 2) & 0x30303030), m & 0x3F3F3F3F)
-    shift = (group & 1) * 16
-    scales, minimums = scales >> shift, minimums >> shift
-    return [unit * _byte(word, i).to(f32) for i in (0, 1) for unit, word in ((d, scales), (dmin, minimums))]
 
 
 def _product(
@@ -67,7 +53,7 @@ def _product(
         squares = [reg(f32, 0.0) for _ in rows] if gamma is not None else []
         with loop(0, blocks) as block:
             packed = weights + block * (BLOCK_BYTES // 4)
-            scale0, minimum0, scale1, minimum1 = _scales(packed.load(0, width=4), group)
+            scale0, minimum0, scale1, minimum1 = sub_block_scales(packed.load(0, width=4), group)
             word = packed[lane + 4]
             nibbles = [((word >> shift) & 15).to(f32) for half in (0, 4) for shift in range(half, 32, 8)]
             column = block * BLOCK_WEIGHTS + at
@@ -116,7 +102,7 @@ def gemv_kernel(dtype: ScalarType, gamma_type: ScalarType | None, tokens: int) -
     return kernel
 
 
-def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
+def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any, int8: bool = False) -> Any:
     """Check the arguments of either product, and launch it for all rows of x."""
     rows, k = arguments.expect("x", x, ["M", "K"], X_DTYPES)
     dtype = arguments.floating("x", x)
@@ -134,12 +120,13 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
     arguments.expect("out", out, [rows, n], [arguments.dtype_name(x)])
     arguments.expect_output(out, **inputs)
     x, w_q4k, gamma = arguments.aligned(16, x=x, w_q4k=w_q4k, gamma=gamma)
-    grid = -(-n // WARPS)
-    for start, count, tokens in ((0, rows // TOKENS, TOKENS), (rows - rows % TOKENS, 1, rows % TOKENS)):
-        if not tokens or not count:
-            continue
+    if int8:
+        quants, steps, sums = quantize_activations(x)
+        int8_kernel(dtype)[(cdiv(n, WARPS), rows), WARPS * 32](quants, steps, sums, w_q4k, out, n, blocks)
+        return out
+    for start, count, tokens in _portions(rows):
         kernel = gemv_kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)
-        launch = kernel[(grid, count), WARPS * 32]
+        launch = kernel[(cdiv(n, WARPS), count), WARPS * 32]
         if gamma is None:
             launch(x, w_q4k, out, n, blocks, start)
         else:
@@ -147,13 +134,63 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any) -> Any:
     return out
 
 
-def q4k_gemv(x: Any, w_q4k: Any, n: int, *, out: Any = None) -> Any:
+def _portions(rows: int) -> Iterator[tuple[int, int, int]]:
+    """Rows of x by launches: the first row, how many blocks along y, and rows a block."""
+    if rows >= TOKENS:
+        yield 0, rows // TOKENS, TOKENS
+    if rows % TOKENS:
+        yield rows - rows % TOKENS, 1, rows % TOKENS
+
+
+def gemv(x: Any, w: Any, n: int, format: str, *, out: Any = None) -> Any:  # noqa: A002 - the field's word
+    """y = x W^T with W in a block format of GGUF.
+
+    Args:
+        x: ``[M, K]``, float16, bfloat16 or float32, K a multiple of the format's block; made for small M.
+        w: W, ``[n, K / weights * bytes]`` of uint8 as :func:`quantize` and GGUF files have it, 16-byte aligned.
+        n: Rows of W.
+        format: ``"q8_0"``, ``"q4_0"``, ``"q4_1"``, ``"q5_0"``, ``"q5_1"`` (blocks of 32 weights), ``"q4_k"``,
+            ``"q5_k"`` or ``"q6_k"`` (of 256).
+        out: ``[M, n]`` of x's dtype; a new array of x's kind if None.
+
+    Weights are unpacked to float32, and sums are in float32.
+
+    Raises:
+        LaunchError: A format, shape, dtype or alignment that does not fit, or ``out`` overlaps an input. Nothing ran.
+
+    >>> x, w = np.ones((1, 64), np.float32), np.tile(np.arange(-16, 16, dtype=np.float32), (3, 2))
+    >>> gemv(x, quantize(w, "q5_0"), 3, "q5_0").tolist()
+    [[-32.0, -32.0, -32.0]]
+    """
+    if format not in FORMATS:
+        raise arguments.wrong(f"format is {format!r:.60}; it can be {', '.join(FORMATS)}")
+    kind = FORMATS[format]
+    rows, k = arguments.expect("x", x, ["M", "K"], X_DTYPES)
+    if rows < 1 or k < 1 or k % kind.weights:
+        raise arguments.wrong(f"`x` has shape {[rows, k]}; M is 1 or more and K a positive multiple of {kind.weights}")
+    arguments.size("n", n, range(1, 2**31))
+    blocks, dtype = k // kind.weights, arguments.floating("x", x)
+    arguments.expect("w", w, [n, blocks * kind.nbytes], ["uint8"])
+    if out is None:
+        out = arguments.empty_like(x, (rows, n), dtype)
+    arguments.expect("out", out, [rows, n], [arguments.dtype_name(x)])
+    arguments.expect_output(out, x=x, w=w)
+    x, w = arguments.aligned(16, x=x, w=w)
+    for start, count, tokens in _portions(rows):
+        gguf_kernel(format, dtype, tokens)[(cdiv(n, WARPS), count), WARPS * 32](x, w, out, n, blocks, start)
+    return out
+
+
+def q4k_gemv(x: Any, w_q4k: Any, n: int, *, activations: str = "float", out: Any = None) -> Any:
     """y = x W^T with W in Q4_K.
 
     Args:
         x: ``[M, K]``, float16, bfloat16 or float32, K a multiple of 256; made for small M.
         w_q4k: W, ``[n, K / 256 * 144]`` of uint8 as :func:`quantize_q4k` and GGUF files have it, 16-byte aligned.
         n: Rows of W.
+        activations: ``"float"``, or ``"int8"``: x is quantised to 8 bits first, 32 numbers to a scale, and the products
+            are ``dp4a``. That takes a quarter of the instructions, and adds an error of up to half a step of x, 1/254
+            of the largest of its 32 numbers, for each product.
         out: ``[M, n]`` of x's dtype; a new array of x's kind if None.
 
     Sums are in float32.
@@ -169,7 +206,9 @@ def q4k_gemv(x: Any, w_q4k: Any, n: int, *, out: Any = None) -> Any:
     >>> q4k_gemv(x, w, 3).round()
     array([[1920., 1920., 1920.]], dtype=float32)
     """
-    return _run(x, None, w_q4k, n, 0.0, out)
+    if activations not in ("float", "int8"):
+        raise arguments.wrong(f"activations is {activations!r:.60}; it can be 'float' or 'int8'")
+    return _run(x, None, w_q4k, n, 0.0, out, activations == "int8")
 
 
 def rmsnorm_q4k_gemv(x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-5, out: Any = None) -> Any:
