@@ -28,7 +28,7 @@ LIBRARY = _entries()
 def named(name: str) -> list[str]:
     """The keys of ``LIBRARY`` that ``name`` means: a key, all of a domain, or a function.
 
-    >>> named("attention.template"), named("template"), named("quant")
-    (['attention.template'], ['attention.template'], ['quant.q4k_gemv', 'quant.rmsnorm_q4k_gemv'])
+    >>> named("attention.template"), named("template"), named("topk")
+    (['attention.template'], ['attention.template'], ['topk.topk'])
     """
     return [key for key in LIBRARY if name in (key, *key.split("."))]
