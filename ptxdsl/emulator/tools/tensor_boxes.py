@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 from ...isa.tensor_maps import ELEMENTS, decode
 
-__all__ = ["box_ranges"]
+__all__ = ["box_bytes", "box_ranges"]
 
 _BITS = {element.code: element.bits for element in ELEMENTS.values()}
 
@@ -33,3 +34,14 @@ def box_ranges(data: bytes, coordinates: Sequence[int], tokens: Sequence[str]) -
         if first < end and all(0 <= at < extent for at, extent in zip(index, extents[1:])):
             row = sum(at * stride for at, stride in zip(index, strides))
             yield fields["global_address"][0] + row + first * bits // 8, (end - first) * bits // 8
+
+
+def box_bytes(data: bytes, tokens: Sequence[str]) -> int:
+    """The bytes of a box in shared memory: all of it, also what lies outside of the tensor."""
+    fields = decode(data.ljust(128, b"\0"))
+    rank, bits = fields["rank"][0], _BITS[fields["elemtype"][0]]
+    if any(token in ("tile::gather4", "tile::scatter4") for token in tokens):
+        return 4 * fields["box_dim"][0] * bits // 8
+    if any(token.startswith("im2col") for token in tokens):
+        return fields["box_dim"][0] * fields["pixels"][0] * bits // 8
+    return math.prod(fields["box_dim"][:rank]) * bits // 8
