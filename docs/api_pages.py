@@ -26,7 +26,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Graph", "graph", "synchronize",
     )),
     "tools": ("Profiling, debugging, tuning", (
-        "profile", "forecast", "Forecast", "trace_thread", "debug", "outcomes", "compare", "autotune", "Config", "Loc",
+        "profile", "forecast", "Forecast", "timeline", "trace_thread", "debug", "outcomes", "compare", "autotune",
+        "Config", "Loc",
     )),
 }
 """The names of `ptxdsl` that are neither types nor errors nor modules."""
@@ -36,7 +37,7 @@ MODULES = (
 )
 CLASSES = (
     "Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support",
-    "Pipeline", "Forecast", "forecast",
+    "Pipeline", "Forecast", "forecast", "timeline",
 )
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..analysis.def_use import DefUse
 from ..forecasting.machines import Machine
-from ..forecasting.pipes import PARTITIONS, latency, pipe_clocks
+from ..forecasting.pipes import PARTITIONS, latency
 from ..ir import Call, Immediate, Instruction, Module
 from ..isa.arithmetic import flops
 
@@ -22,6 +22,8 @@ __all__ = ["WARPGROUP", "Cost", "cost", "costs_of", "product_clocks"]
 
 WARPGROUP = 4
 """Warps of a warpgroup."""
+_HIDDEN = 4
+"""A latency up to this is hidden: the assembler puts other instructions between two arithmetic ones that depend."""
 _NAMES = {
     **dict.fromkeys(("ex2", "lg2", "rcp", "rsqrt", "sin", "cos", "sqrt", "tanh"), "MUFU"), "shfl": "SHFL",
     "vote": "VOTE", "match": "MATCH", "redux": "REDUX", "popc": "POPC", "clz": "FLO", "brev": "BREV",
@@ -37,7 +39,7 @@ _PRODUCTS = ("wgmma_group", "tcgen05_commit")
 
 
 class Cost(NamedTuple):
-    """A statement: the registers it needs and writes, the clocks it issues for and until its results are there.
+    """A statement: the registers it needs and writes, and the clocks until its results are there; it issues in one.
 
     ``source`` is where results come from that warps wait for: "global memory", "shared memory", ... ``does``: "" or
     ``matrix`` (a synchronous product of a warp), ``product`` and ``copy`` (asynchronous), ``transfer`` (a load or store
@@ -47,7 +49,6 @@ class Cost(NamedTuple):
 
     needs: tuple[str, ...]
     writes: tuple[str, ...]
-    clocks: float
     latency: float
     source: str = ""
     does: str = ""
@@ -64,14 +65,15 @@ def cost(statement: Instruction | Call, machine: Machine) -> Cost:
     use = DefUse.of(statement)
     needs, writes = tuple(r.name for r in use.uses), tuple(r.name for r in use.writes)
     if isinstance(statement, Call):
-        return Cost(needs, writes, 1.0, 4.0)
+        return Cost(needs, writes, 1.0)
     form = statement.form
     effects, operations = form.effects, flops(form)
     name, source = _sass(statement)
-    clocks = max(1.0, pipe_clocks(name, name, machine)) if not source else 1.0
+    after = latency(name, machine, 1.0)
+    after = after if after > _HIDDEN else 1.0
     factors = next((_KINDS[token] for token in form.tokens if token in _KINDS), operations.type or "f16")
     made = Cost(
-        needs, writes, clocks, latency(name, machine, 1.0), source, factors=factors, threads=effects.converges
+        needs, writes, after, source, factors=factors, threads=effects.converges
     )
     if effects.completes in _PRODUCTS:
         many = WARPGROUP if effects.converges == "warpgroup" else 1
@@ -94,8 +96,8 @@ def cost(statement: Instruction | Call, machine: Machine) -> Cost:
 def costs_of(statements: Sequence[Instruction | Call], module: Module, machine: Machine) -> list[Cost | None]:
     """What each of a kernel's statements costs as the emulator has rewritten them.
 
-    Several of them may stand for one of the ``module``, whose line they have; only one of these has its cost, the
-    others have none.
+    Several of them may stand for one of the ``module``, whose line they have; one of these has its cost, and of the
+    others only what synchronises has one.
     """
     written: dict[int, list[Instruction | Call]] = defaultdict(list)
     for function in module.functions:
@@ -110,8 +112,21 @@ def costs_of(statements: Sequence[Instruction | Call], module: Module, machine: 
             continue
         kept = next((n for n, each in enumerate(standing) if _same(each, original[0])), -1)
         one = cost(standing[kept] if kept >= 0 else original[0], machine)
-        found += [one if n == max(0, kept) else None for n in range(len(standing))]
+        found += [
+            one if n == max(0, kept) else cost(each, machine) if _synchronises(each) else None
+            for n, each in enumerate(standing)
+        ]
     return found
+
+
+def _synchronises(statement: Instruction | Call) -> bool:
+    """Whether others may wait for a statement, or it for others."""
+    if isinstance(statement, Call):
+        return False
+    effects = statement.form.effects
+    return bool(effects.completes or effects.commits or {effects.arrives, effects.waits} - {"", "warp"} or any(
+        access.kind == "mbarrier" for access in effects.accesses
+    ))
 
 
 def _same(one: Instruction | Call, other: Instruction | Call) -> bool:

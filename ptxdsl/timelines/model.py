@@ -69,10 +69,6 @@ class Schedule:
     clocks: float = 0.0
 
 
-_NOTHING = Cost((), (), 0.0, 0.0)
-"""What a statement costs that stands beside the one that was written."""
-
-
 class _Group:
     """The open and the committed groups of one kind that a warp, or a warpgroup, has begun."""
 
@@ -198,7 +194,7 @@ class _Replay:
             warp.spend(before, "memory", place, source, None)
             warp.intervals[-1] = warp.intervals[-1]._replace(cause=cause)
             before = start
-        warp.now = start + one.clocks
+        warp.now = start + 1
         warp.issued += 1
         warp.spend(before, "run", place)
         if one.writes:
@@ -208,7 +204,9 @@ class _Replay:
 
     def _step(self, warp: _Warp, step: Step) -> bool:
         warp.item += 1
-        return self._execute(warp, step.place, self.costs[step.place] or _NOTHING, step)
+        one = self.costs[step.place]
+        assert one is not None, "what synchronises stands for itself"
+        return self._execute(warp, step.place, one, step)
 
     def _execute(self, warp: _Warp, place: int, one: Cost, step: Step | None) -> bool:
         """Issue an instruction and do what it does beside; False where the warp has to wait."""
@@ -242,12 +240,12 @@ class _Replay:
         self._issue(warp, place, one._replace(writes=()))
         clocks = product_clocks(one.amount, one.factors, self.machine, whole=False)
         block, number = warp.key
-        begun, end = self._engine(block, f"partition {number % PARTITIONS}", warp.now - one.clocks, clocks)
+        begun, end = self._engine(block, f"partition {number % PARTITIONS}", warp.now - 1, clocks)
         self.found.operations[block].append(
-            Operation(warp.now - one.clocks, begun, end, "matrix", place, warp.key, one.amount)
+            Operation(warp.now - 1, begun, end, "matrix", place, warp.key, one.amount)
         )
-        if begun + one.clocks > warp.now:
-            start, warp.now = warp.now, begun + one.clocks
+        if begun + 1 > warp.now:
+            start, warp.now = warp.now, begun + 1
             warp.spend(start, "matrix", place)
         for name in one.writes:
             warp.ready[name] = begun + max(one.latency, clocks), "", place

@@ -16,7 +16,7 @@ _ROW, _BAR = 18, 13
 _LANE = 7
 """Pixels of one of several copies at a time."""
 _LANES = 12
-_FINEST = 6000
+_FINEST = 2500
 """Parts of a picture below which intervals are drawn together."""
 _LINKS = 80
 """Lines from a warp to one that it has let go on, of the longest waits."""
@@ -79,12 +79,10 @@ def page(launches: Sequence[LaunchTimeline]) -> str:
 
 
 def _launch(launch: LaunchTimeline) -> str:
-    notes = "".join(f"; {escape(note)}" for note in launch.notes)
-    head = f"{launch.clocks:,.0f} clocks on {launch.machine.name}; warps wait {launch.waiting:.0%} of the time{notes}"
     warps = dict(zip(sorted(launch.schedule.warps), launch.warps))
     picture = _Picture(launch, warps)
     blocks = "".join(picture.block(number) for number in sorted(launch.record.blocks))
-    return f"<h2>{escape(launch.name)}</h2>\n<p>{head}</p>\n{blocks}{_tables(launch)}"
+    return f"<h2>{escape(launch.name)}</h2>\n<p>{escape(launch.summary)}</p>\n{blocks}{_tables(launch)}"
 
 
 class _Picture:
@@ -111,7 +109,8 @@ class _Picture:
                 names.append(f'<div style="height:{rows_high}px">{title} <em></em></div>')
                 height += rows_high
         index = self.launch.record.blocks[number].index
-        title = f"<p>block {index[0] if not any(index[1:]) else index}</p>" if len(self.launch.record.blocks) > 1 else ""
+        several = len(self.launch.record.blocks) > 1
+        title = f"<p>block {index[0] if not any(index[1:]) else index}</p>" if several else ""
         return (
             f'{title}<div class="block"><div class="names">{"".join(names)}</div>\n<div class="view">'
             f'<div class="inner"><div class="time">{self._axis()}</div>\n'
@@ -229,7 +228,7 @@ def _packed(operations: list[tuple[Operation, int]]) -> list[list[tuple[Operatio
 
 def _tables(launch: LaunchTimeline) -> str:
     rows = "".join(
-        f"<tr><td>{escape(wait.kind if wait.kind not in wait.on else '')} {escape(wait.on)}</td>"
+        f"<tr><td>{escape(wait.on)}</td>"
         f'<td class="n">{wait.clocks:,.0f}</td><td class="n">{wait.times:,}</td>'
         f"<td>{escape(short(wait.loc))} <code>{escape((wait.loc.source or '') if wait.loc else wait.text)}</code></td>"
         f"<td>{escape(short(wait.by))} <code>{escape((wait.by.source or '') if wait.by else '')}</code></td></tr>\n"

@@ -79,8 +79,10 @@ class _Launch:
         self.flows += 1
         name = f"{one.kind} of warp {one.by[1]}"
         common = {"cat": one.kind, "name": name, "id": self.flows, "pid": process, "tid": thread}
-        args = {"line": short(self.launch.loc(one.place)), "ptx": self.launch.text(one.place)}
-        args |= {"bytes" if one.kind == "copy" else "operations": one.amount, "queued": one.begun - one.start}
+        args = {
+            "line": short(self.launch.loc(one.place)), "ptx": self.launch.text(one.place),
+            "bytes" if one.kind == "copy" else "operations": one.amount, "queued": one.begun - one.start,
+        }
         yield {"ph": "b", "ts": self._at(one.start), "args": args, **common}
         yield {"ph": "e", "ts": self._at(one.end), **common}
 

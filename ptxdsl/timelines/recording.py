@@ -97,7 +97,7 @@ class Recorder(Tool[BlockState]):
         self._pending: dict[WarpKey, _Pending | None] = {}
         self._polls: dict[WarpKey, tuple[int, int]] = {}
         self._barriers: dict[tuple[Any, ...], BarrierPhases] = {}
-        self._arrived: dict[tuple[Any, ...], list[Moment]] = {}
+        self._arrived: dict[tuple[tuple[Any, ...], WarpKey], list[Moment]] = {}
         self._mbarriers: dict[int, MbarrierPhases] = {}
 
     def _numbered(self) -> Any:
@@ -166,9 +166,9 @@ class Recorder(Tool[BlockState]):
             if effects.arrives:
                 phases = self._barriers.setdefault(barrier, BarrierPhases())
                 generation = phases.arrive(moment, LANES, expected)
-                self._arrived[(*barrier, *key)] = generation
+                self._arrived[barrier, key] = generation
             else:
-                generation = self._arrived.get((*barrier, *key), generation)
+                generation = self._arrived.get((barrier, key), generation)
         hosts = self._hosts(state, warp, site, lanes)
         for host in hosts:
             if host not in self._mbarriers:
@@ -178,7 +178,7 @@ class Recorder(Tool[BlockState]):
             one.update()
         if hosts:
             on = self._name(state, hosts[0])
-        amount = self._amount(state, warp, statement, lanes)
+        amount = self._amount(state, warp, site, lanes)
         self._pending[key] = _Pending(site, lanes, moment, generation, barrier, on, amount, mbarriers, hosts)
 
     def _barrier(self, state: BlockState, warp: int, statement: Instruction) -> tuple[tuple[Any, ...], str, int]:
@@ -216,12 +216,13 @@ class Recorder(Tool[BlockState]):
                     return f"mbarrier {area.name}" + (f"[{inside // 8}]" if size > 8 else "")
         return f"mbarrier at {offset & (1 << Cluster.RANK_BITS) - 1:#x}"
 
-    def _amount(self, state: BlockState, warp: int, statement: Instruction, lanes: int) -> int:
+    def _amount(self, state: BlockState, warp: int, site: Site, lanes: int) -> int:
         """The bytes of a copy, the operations of a product with a descriptor; 0 where neither is known."""
+        statement = site.statement
         size, descriptor = statement.operand("size"), statement.operand("idesc")
         chosen = set_bits(lanes)
         if descriptor is not None:
-            return self._operations(statement, int(self.sites.number(state, warp, descriptor)[chosen[0]]))
+            return self._operations(site.place, int(self.sites.number(state, warp, descriptor)[chosen[0]]))
         if size is not None:
             return int(sum(int(self.sites.number(state, warp, size)[lane]) for lane in chosen))
         for access in statement.form.effects.accesses:
@@ -240,13 +241,12 @@ class Recorder(Tool[BlockState]):
                 return box_bytes(data, statement.form.tokens)
         return 0
 
-    def _operations(self, statement: Instruction, word: int) -> int:
-        place = self.record.statements.index(statement)
+    def _operations(self, place: int, word: int) -> int:
         ops = (placed.op for placed in self.code.description.micro_ops if placed.statement == place)
-        variant = next((op.variant for op in ops if hasattr(op, "variant")), None)
+        variants = [op.variant for op in ops if hasattr(op, "variant")]
         try:
-            product = decode(variant, word & 0xFFFFFFFF)
-        except (InvalidDescriptor, AttributeError):
+            product = decode(variants[0], word & 0xFFFFFFFF)
+        except InvalidDescriptor:  # which the product itself says
             return 0
         return 2 * product.m * product.n * product.k
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..emulator.machine.unsupported import render
 from ..errors import Loc
 from ..forecasting.machines import Machine
+from ..forecasting.pipes import PARTITIONS
 from ..text_table import table
 from .events import LaunchRecord, WarpKey
 from .model import WAITS, Interval, Operation, Schedule
@@ -38,7 +39,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True)
 class WarpTimeline:
-    """A warp: clocks in which it was ``busy``, and ``waiting``; its instructions, and what it waited for, longest first.
+    """A warp: clocks in which it was ``busy`` and ``waiting``, its instructions, what it waited for, longest first.
 
     ``block`` is the index of its block. ``idle`` are the clocks from its end to that of the launch.
     """
@@ -85,6 +86,23 @@ class LaunchTimeline:
         total = sum(warp.busy + warp.waiting for warp in warps)
         return sum(warp.waiting for warp in warps) / total if total else 0.0
 
+    @property
+    def multiplying(self) -> float:
+        """The share of the clocks in which the tensor cores of the recorded blocks multiply."""
+        times = [
+            (op.end - op.begun) / (1 if op.kind == "product" else PARTITIONS)
+            for operations in self.schedule.operations.values() for op in operations if op.kind != "copy"
+        ]
+        return sum(times) / (self.clocks * len(self.record.blocks)) if times else 0.0
+
+    @property
+    def summary(self) -> str:
+        """The launch in one line."""
+        parts = [f"{self.clocks:,.0f} clocks on {self.machine.name}", f"warps wait {self.waiting:.0%} of their time"]
+        if self.multiplying:
+            parts.append(f"tensor cores multiply {self.multiplying:.0%} of it")
+        return "; ".join([", ".join(parts), *self.notes])
+
     def operations(self, block: int) -> list[Operation]:
         """The asynchronous copies and the products of a block, by its number, in the order of their begin."""
         return sorted(self.schedule.operations.get(block, ()))
@@ -122,14 +140,11 @@ class LaunchTimeline:
         return sorted(found, key=lambda wait: -wait.clocks)
 
     def __str__(self) -> str:
-        notes = "".join(f"; {note}" for note in self.notes)
-        head = f"{self.name}: {self.clocks:,.0f} clocks, warps wait {self.waiting:.0%} of the time{notes}"
-        parts = [head, table(_HEAD, (self._row(warp) for warp in self.warps))]
+        parts = [f"{self.name}: {self.summary}", table(_HEAD, (self._row(warp) for warp in self.warps))]
         waits = self.waits
         if waits:
             parts.append(table(_WAITED, ((
-                f"{wait.kind}: {wait.on}" if wait.kind != "mbarrier" else wait.on, f"{wait.clocks:,.0f}",
-                f"{wait.times:,}", short(wait.loc) or wait.text, short(wait.by),
+                wait.on, f"{wait.clocks:,.0f}", f"{wait.times:,}", short(wait.loc) or wait.text, short(wait.by),
             ) for wait in waits[:_LISTED])))
             if len(waits) > _LISTED:
                 parts.append(f"and {len(waits) - _LISTED} more in `launches[...].waits`")

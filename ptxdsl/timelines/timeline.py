@@ -17,6 +17,7 @@ from ..emulator.tools.observer import Observer, probed
 from ..emulator.tools.sampled_profile import waiting
 from ..errors import LaunchError, caller
 from ..forecasting.machines import Machine, machine
+from ..isa.targets import TARGETS, assembled
 from .costs import costs_of
 from .model import schedule
 from .recording import Recorder, Stops
@@ -33,9 +34,9 @@ class timeline(Observer):
 
     ``blocks`` are the blocks to record, each an int or an index of up to three; None for the first two. Of a cluster
     all blocks are recorded. ``gpu`` names the GPU whose latencies and rates the model takes (as of
-    :func:`ptxdsl.forecast`), ``limit`` is the number of events of a launch that are recorded at most. Times are in
-    clocks. Who waits for whom, and in which order, is what the emulator did; how long is what the model says
-    (docs/timeline.md).
+    :func:`ptxdsl.forecast`), None for h200, or b200 where the kernel's target is sm_100 or later; ``limit`` is the
+    number of events of a launch that are recorded at most. Times are in clocks. Who waits for whom, and in which order,
+    is what the emulator did; how long is what the model says (docs/timeline.md).
 
     ``launches`` has a :class:`LaunchTimeline` for each launch; ``table()`` is text, ``html(path)`` a page that needs no
     other file, ``perfetto(path)`` a trace for ui.perfetto.dev. Raises LaunchError for a block that is not in the grid,
@@ -60,7 +61,7 @@ class timeline(Observer):
     """Whether copies are complete when something waits for them, so that they stay instructions of their own."""
 
     def __init__(
-        self, blocks: int | Iterable[int | Sequence[int]] | None = None, *, gpu: str | Machine = "h200",
+        self, blocks: int | Iterable[int | Sequence[int]] | None = None, *, gpu: str | Machine | None = None,
         limit: int = 200_000,
     ) -> None:
         super().__init__()
@@ -75,7 +76,7 @@ class timeline(Observer):
                 f"limit is the number of events to record at most, a positive int, not {limit!r}", loc=caller(),
                 hint="`limit=200_000`",
             )
-        self.machine, self.limit = machine(gpu), limit
+        self.machine, self.limit = None if gpu is None else machine(gpu), limit
         self._module: Any = None
         self._launches: list[LaunchTimeline] = []
         self._codes: dict[tuple[int, tuple[int, int, int]], Code] = {}
@@ -98,6 +99,7 @@ class timeline(Observer):
     def run(self, launch: LaunchState) -> None:
         """Run a launch, record some of its blocks and find their times."""
         super().run(launch)
+        gpu = self.machine or machine("b200" if TARGETS[assembled(self._module.target)].number >= 100 else "h200")
         chosen = self._chosen(launch)
         key = id(launch.spaces), launch.config.block
         code = self._codes.get(key)
@@ -116,12 +118,12 @@ class timeline(Observer):
                 _run_plain(launch)
             launch.forget()
         record = recorder.record
-        costs = costs_of(record.statements, self._module, self.machine)
+        costs = costs_of(record.statements, self._module, gpu)
         blocks = launch.config.blocks
         name = f"{record.kernel}[{_shape(record.grid)}, {_shape(record.block)}]"
         notes = [f"{len(chosen)} of {blocks:,} blocks"] if len(chosen) < blocks else []
         notes += [record.left_out] if record.left_out else []
-        self._launches.append(LaunchTimeline(name, record, schedule(record, costs, self.machine), self.machine, notes))
+        self._launches.append(LaunchTimeline(name, record, schedule(record, costs, gpu), gpu, notes))
 
     def _chosen(self, launch: LaunchState) -> list[int]:
         """The numbers of the blocks to record, whole clusters."""
@@ -177,7 +179,7 @@ def _parts(launch: LaunchState, chosen: Sequence[int]) -> list[tuple[int, int, b
     Where blocks may wait for each other it is one part.
     """
     shape, grid = launch.spaces.cluster or (1, 1, 1), launch.config.grid
-    (a, b, c), (x, y, z) = shape, grid
+    (a, b, c), (x, y, _) = shape, grid
     units = math.prod(n // size for n, size in zip(grid, shape))
     if waiting(launch.spaces.function, launch.config) or launch.config.seed is not None:
         return [(0, units, True)]

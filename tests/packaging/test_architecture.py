@@ -28,6 +28,7 @@ LAYERS = [
     ["launch"],
     ["emulator", "gpu"],
     ["forecasting"],
+    ["timelines"],
     ["kernel"],
     ["frameworks"],
     ["jax", "torch"],
