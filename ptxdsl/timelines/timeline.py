@@ -20,6 +20,8 @@ from ..forecasting.machines import Machine, machine
 from ..isa.targets import TARGETS, assembled
 from .costs import costs_of
 from .model import schedule
+from .page import page
+from .perfetto import trace
 from .recording import Recorder, Stops
 from .result import LaunchTimeline, WarpTimeline, Waiting
 
@@ -149,14 +151,10 @@ class timeline(Observer):
 
     def html(self, path: str | Path) -> None:
         """Write a page that needs no other file: a row a warp, what it did and waited for from left to right."""
-        from .page import page
-
         Path(path).write_text(page(self.launches), "utf-8")
 
     def perfetto(self, path: str | Path) -> None:
         """Write a trace in Chrome's trace-event format, which ui.perfetto.dev opens; a nanosecond there is a clock."""
-        from .perfetto import trace
-
         Path(path).write_text(trace(self.launches), "utf-8")
 
     def __repr__(self) -> str:
