@@ -9,6 +9,7 @@ says how long the wait is.
 from __future__ import annotations
 
 import ctypes
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -68,10 +69,9 @@ class Stops:
 
 
 class _Pending(NamedTuple):
-    """A statement that a warp is about to execute: its site, lanes, arrival and amount, the mbarriers it names."""
+    """A statement that a warp is about to execute: its site, arrival and amount, the mbarriers it names."""
 
     site: Site
-    lanes: int
     moment: Moment
     generation: list[Moment]
     barrier: tuple[Any, ...]
@@ -94,7 +94,8 @@ class Recorder(Tool[BlockState]):
         self._stops = dict(self._numbered())
         self._ends = _segments(code.graph, statements)
         self._starts = frozenset(block.start for block in code.graph.blocks)
-        self._pending: dict[WarpKey, _Pending | None] = {}
+        self._pending: dict[WarpKey, dict[int, _Pending | None]] = defaultdict(dict)
+        """By place: of a warp whose lanes have diverged, some may wait at a barrier while others go on."""
         self._polls: dict[WarpKey, tuple[int, int]] = {}
         self._barriers: dict[tuple[Any, ...], BarrierPhases] = {}
         self._arrived: dict[tuple[tuple[Any, ...], WarpKey], list[Moment]] = {}
@@ -138,8 +139,11 @@ class Recorder(Tool[BlockState]):
 
     def converged(self, state: BlockState, warp: int, lanes: int, place: int) -> None:  # noqa: ARG002
         block = self.record.blocks.get(state.block)
-        if block is not None and not self.record.left_out and (state.block, warp) in self._pending:
-            self._after(state, warp, place, block.warps.setdefault(warp, []))
+        if block is None or self.record.left_out:
+            return
+        pending = self._pending[state.block, warp]
+        for each in [n for n, one in pending.items() if n == place or (one is not None and one.barrier)]:
+            self._after(state, warp, each, block.warps.setdefault(warp, []))
 
     def _run(self, items: list[Item], first: int) -> None:
         end = self._ends.get(first, first)
@@ -152,12 +156,11 @@ class Recorder(Tool[BlockState]):
         key, statement = (state.block, warp), self.record.statements[place]
         assert isinstance(statement, Instruction)
         effects = statement.form.effects
-        known = self._pending.get(key)
-        if known is not None and known.site.place == place and effects.barrier:
+        if effects.barrier and self._pending[key].get(place) is not None:
             return  # lanes that have waited for others of the warp come to it again
         lanes = self.sites.lanes(state, warp, statement)
         if not lanes:
-            self._pending[key] = None
+            self._pending[key][place] = None
             return
         site = Site("", statement, effects.accesses, place)
         barrier, on, generation, moment = (), "", [], Moment(key, place)
@@ -179,7 +182,7 @@ class Recorder(Tool[BlockState]):
         if hosts:
             on = self._name(state, hosts[0])
         amount = self._amount(state, warp, site, lanes)
-        self._pending[key] = _Pending(site, lanes, moment, generation, barrier, on, amount, mbarriers, hosts)
+        self._pending[key][place] = _Pending(site, moment, generation, barrier, on, amount, mbarriers, hosts)
 
     def _barrier(self, state: BlockState, warp: int, statement: Instruction) -> tuple[tuple[Any, ...], str, int]:
         """What a barrier is, its name, and the threads it waits for, 0 for all."""
@@ -254,12 +257,11 @@ class Recorder(Tool[BlockState]):
 
     def _after(self, state: BlockState, warp: int, place: int, items: list[Item]) -> None:
         key = (state.block, warp)
-        done = self._pending.pop(key, None)
+        done = self._pending[key].pop(place, None)
         if done is None:
             items.append(Run(place, place + 1))
             return
-        statement, place = done.site.statement, done.site.place
-        effects = statement.form.effects
+        effects = done.site.statement.form.effects
         if effects.waits == "mbarrier":
             self._waited(state, warp, items, done)
             return

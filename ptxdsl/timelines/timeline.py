@@ -88,7 +88,7 @@ class timeline(Observer):
         """The launches, in their order."""
         if not self._launches:
             raise LaunchError(
-                "nothing was launched within `with ptxdsl.timeline()`", loc=caller(),
+                "no launch has come to its end within `with ptxdsl.timeline()`", loc=caller(),
                 hint="`with ptxdsl.timeline() as t: kernel[grid, block](...)`",
             )
         return self._launches

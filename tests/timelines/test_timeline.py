@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import (
-    Array, LaunchError, MemoryFault, Pipeline, Ptr, b32, break_if, cluster, dynamic_shared, f16, f32, loop, mma, ptx,
-    ptx_kernel, reg, shared, tiles, timeline, u32, when,
+    Array, LaunchError, MemoryFault, Pipeline, Ptr, b32, break_if, cluster, dynamic_shared, f16, f32, load, loop,
+    mbarrier, mma, ptx, ptx_kernel, reg, shared, tiles, timeline, u32, when,
 )
 from ptxdsl.forecasting.machines import MACHINES
 from ptxdsl.timelines.result import LaunchTimeline
@@ -229,6 +229,41 @@ def test_blocks_of_a_cluster_wait_for_each_other() -> None:
     assert "2 of 6 blocks" in str(t)
 
 
+@ptx_kernel(reqnctapercluster=2)
+def diverged(x: Ptr[u32], turns: u32):
+    """One lane goes through phases of an mbarrier while the others of its warp wait at the barrier of the cluster."""
+    bar = mbarrier.declare(1)
+    mbarrier.start((bar, 1))
+    with when(ptx.tid.x == 0), loop(turns) as turn:
+        mbarrier.arrive(bar)
+        mbarrier.wait(bar, turn & 1)
+    cluster.sync()
+    x[ptx.ctaid.x * 64 + ptx.tid.x] = turns
+
+
+def test_lanes_that_come_to_a_barrier_one_after_the_other() -> None:
+    x = np.full(128, 0xFFFFFFFF, np.uint32)
+    with timeline() as t:
+        diverged[2, 64](x, 20)
+    assert (x == 20).all()
+    for warp in t.launches[0].warps:
+        waits = [each for each in warp.intervals if each.on == "barrier of the cluster"]
+        assert all(each.by is not None and each.by[1] == 0 for each in waits), "every wait has ended by an arrival"
+        assert len(waits) == 1 or warp.warp == 0
+        assert warp.intervals[-1].kind == "run"
+
+
+def test_foreign_ptx() -> None:
+    x = np.zeros(32, np.float32)
+    kernel = load(hand_over.ptx())["hand_over"]
+    with timeline() as t:
+        kernel[1, 128](x, 30)
+    with timeline() as u:
+        hand_over[1, 128](np.zeros(32, np.float32), 30)
+    assert (x == 90).all()
+    assert t.launches[0].clocks == u.launches[0].clocks
+
+
 @ptx_kernel
 def hand_over(x: Ptr[f32], turns: u32):
     """Warps 1 to 3 fill, by a barrier of their own each time; warp 0 reads."""
@@ -410,7 +445,7 @@ def test_a_launch_that_fails_raises_its_own_error() -> None:
     t = timeline()
     with pytest.raises(MemoryFault, match=r"load from x\[4\]: x is f32\[4\]"), t:
         late[1, 96](np.zeros(4, np.float32), 1)
-    with pytest.raises(LaunchError, match="nothing was launched"):
+    with pytest.raises(LaunchError, match="no launch has come to its end"):
         t.table()
 
 
@@ -425,7 +460,7 @@ def test_errors_word_for_word() -> None:
     for use in (t.table, lambda: t.html("unwritten.html"), lambda: t.perfetto("unwritten.json"), lambda: str(t)):
         with pytest.raises(LaunchError) as error:
             use()
-        assert "nothing was launched within `with ptxdsl.timeline()`" in message(error)
+        assert "no launch has come to its end within `with ptxdsl.timeline()`" in message(error)
         assert "hint: `with ptxdsl.timeline() as t: kernel[grid, block](...)`" in message(error)
     for blocks in (2, (2,), [(0, 1)], [(0, 0, 1)]):
         with pytest.raises(LaunchError) as error, timeline(blocks=blocks):
