@@ -81,7 +81,8 @@ class timeline(Observer):
         self.machine, self.limit = None if gpu is None else machine(gpu), limit
         self._module: Any = None
         self._launches: list[LaunchTimeline] = []
-        self._codes: dict[tuple[int, tuple[int, int, int]], Code] = {}
+        self._codes: dict[tuple[int, tuple[int, int, int], bool | None], Code] = {}
+        """By the kernel, the shape of its block, and whether it is conservative; None for the one with stops."""
 
     @property
     def launches(self) -> list[LaunchTimeline]:
@@ -103,7 +104,7 @@ class timeline(Observer):
         super().run(launch)
         gpu = self.machine or machine("b200" if TARGETS[assembled(self._module.target)].number >= 100 else "h200")
         chosen = self._chosen(launch)
-        key = id(launch.spaces), launch.config.block
+        key = id(launch.spaces), launch.config.block, None
         code = self._codes.get(key)
         if code is None:
             code = self._codes[key] = probed(launch.spaces, launch.config.block, Stops())
@@ -117,7 +118,7 @@ class timeline(Observer):
                 finally:
                     launch.tool = NO_TOOL
             else:
-                _run_plain(launch)
+                self._run_plain(launch)
             launch.forget()
         record = recorder.record
         costs = costs_of(record.statements, self._module, gpu)
@@ -126,6 +127,18 @@ class timeline(Observer):
         notes = [f"{len(chosen)} of {blocks:,} blocks"] if len(chosen) < blocks else []
         notes += [record.left_out] if record.left_out else []
         self._launches.append(LaunchTimeline(name, record, schedule(record, costs, gpu), gpu, notes))
+
+    def _run_plain(self, launch: LaunchState) -> None:
+        """Run blocks that nobody records, as fast as they go."""
+        spaces, block = launch.spaces, launch.config.block
+
+        def code(conservative: bool) -> Code:
+            key = id(spaces), block, conservative
+            if key not in self._codes:
+                self._codes[key] = translate(spaces.function, spaces, block, conservative)
+            return self._codes[key]
+
+        run(launch, code(False), code)
 
     def _chosen(self, launch: LaunchState) -> list[int]:
         """The numbers of the blocks to record, whole clusters."""
@@ -189,13 +202,3 @@ def _parts(launch: LaunchState, chosen: Sequence[int]) -> list[tuple[int, int, b
         parts.append((unit, unit + 1, True))
         at = unit + 1
     return [*parts, (at, units, False)] if at < units else parts
-
-
-def _run_plain(launch: LaunchState) -> None:
-    """Run blocks that nobody records, as fast as they go."""
-    spaces, block = launch.spaces, launch.config.block
-
-    def code(conservative: bool) -> Code:
-        return translate(spaces.function, spaces, block, conservative)
-
-    run(launch, code(False), code)
