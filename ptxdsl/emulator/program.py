@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 from .. import locks
 from ..collector import paused
 from ..config import observer
+from ..executed_lines import Recorder, recorder
 from ..ir import Instruction, Module
 from .codegen.code import Code
 from .codegen.kept_code import keep, key_of, recall
@@ -187,6 +188,10 @@ class Program:
 
     def launcher(self, entry: str, config: LaunchConfig, *, conservative: bool = False) -> Launches:
         """What :meth:`run` calls with the arguments, for one launch after the other while nobody else observes."""
+        launches, recording = self._launcher(entry, config, conservative), recorder()
+        return launches if recording is None else _recorded(launches, recording)
+
+    def _launcher(self, entry: str, config: LaunchConfig, conservative: bool) -> Launches:
         annotated, tools = 0, config.sanitize or frozenset()
         if config.traced is not None and "memory" in tools:
             annotated = self._annotated(config.traced)
@@ -195,7 +200,9 @@ class Program:
         later = config.seed is not None if observing is None else getattr(observing, "defers", False)
         if later and not sanitizes and self._synchronises:
             annotated = DEFERS
-        if self.text and (entry, config.block) not in self._asked and not (observing or sanitizes or conservative):
+        marked = recorder() is not None  # code on disk is not
+        others = observing or marked or sanitizes or conservative
+        if self.text and (entry, config.block) not in self._asked and not others:
             self._recall(entry, config.block)
         spaces = self._kernel(entry, config.cluster, annotated)
         if spaces.explicit and config.cluster is None:  # which checks that it divides the grid
@@ -220,6 +227,18 @@ class Program:
             observing.run(LaunchState(spaces, config, arguments))
 
         return observed
+
+
+def _recorded(launches: Launches, recording: Recorder) -> Launches:
+    """Launches whose end the recorder of executed lines is told."""
+
+    def launch(arguments: Sequence[Scalar | Buffer]) -> None:
+        try:
+            launches(arguments)
+        finally:
+            recording.launched()
+
+    return launch
 
 
 def _in_rows(config: LaunchConfig, block: Shape3) -> LaunchConfig:

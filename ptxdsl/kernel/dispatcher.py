@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller
+from ..executed_lines import recorder
 from ..ir import Module
 from ..ir.signature import KernelParameter
 from ..isa.targets import assembled
@@ -357,6 +358,8 @@ class Launch:
             observer = config.observer.get()
             if observer is not None:
                 observer.launching(self.kernel, constants, backend)
+            if backend == "gpu" and (recording := recorder()) is not None:
+                recording.not_recorded(kernel.entry)
             config.report("debug", f"launch {kernel.entry}[{geometry.grid}, {geometry.block}] on the {backend}")
             run = kernel.run_on(backend)
         if key is None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from .. import ir
 from ..errors import Loc, PtxError, StructureError, TargetError, TraceError
+from ..executed_lines import recorder
 from ..isa import Form, Need, special_registers, targets
 from ..types import ScalarType
 from .introspection.call_sites import getframe, internal, location_of, place_of, places, user_frame
@@ -119,6 +120,8 @@ def swapped(trace: Trace) -> Iterator[None]:
     finally:
         thread.trace = outer
         traces.remove(trace)
+        if (recording := recorder()) is not None:
+            recording.traced(trace)
         trace.end()
 
 

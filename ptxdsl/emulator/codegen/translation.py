@@ -25,14 +25,15 @@ def translate(
 ) -> Code:
     """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
 
-    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier.
+    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier, and that
+    with marks of executed lines neither.
     ``wraps`` are the kernel's, which the code adds to.
     """
     wraps = set() if wraps is None else wraps
     known = frozenset(wraps)
     low = FunctionLowering(function, spaces, block, conservative, instrument, keep_registers, known)
     code = assemble(low.lower(), Source(function, spaces, block, instrument))
-    code.wraps, code.known_wraps, code.tiered_up = wraps, known, keep_registers
+    code.wraps, code.known_wraps, code.tiered_up = wraps, known, keep_registers or low.executed is not None
     return code
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ...executed_lines import recorder
 from ...analysis.control_flow import BasicBlock, ControlFlowGraph, control_of
 from ..analysis.registers import RegisterFile
 from ..machine.status import Fault
 from . import atomics, barriers, memory, moves, warp  # noqa: F401 - they register
 from .control import Exit, Reconvergence, Trap
 from .clusters import leave_cluster
+from .executed_lines import ExecutedLines
 from .lowering import Lowering
 from .micro_op import PlacedMicroOp
 from .operand_classes import ABSENT
@@ -48,6 +50,8 @@ class FunctionLowering(Lowering):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.starts: list[int] = []
+        recording = recorder()
+        self.executed = None if recording is None else ExecutedLines(self, recording)
 
     def lower(self) -> LoweredFunction:
         self.emit(SchedulerFunction("reschedule"))
@@ -88,6 +92,8 @@ class FunctionLowering(Lowering):
         statements, emitter = self.graph.statements, self.instrumentation or self
         for place in range(block.start, block.stop):
             self.place = place
+            if self.executed is not None:
+                self.executed.before(place, place == block.start)
             if place not in self.facts.launch_invariant:
                 emitter.statement(statements[place])
                 if self.bounded:
