@@ -2,6 +2,8 @@
 
 Only names live here, and each is imported when it is first asked for: ``import ptxdsl`` loads neither a driver nor
 an assembler nor the emulator.
+
+PYTEST_DONT_REWRITE: ``coverage run -m pytest`` imports this before pytest does, and there is nothing to rewrite.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ __all__ = ["coverage_init"]
 
 def coverage_init(registry: Plugins, options: Mapping[str, str]) -> None:
     """Register the plugin; coverage.py calls it with the options of the section ``ptxdsl.coverage``, of which it has
-    none. Raises ConfigError for an option."""
+    none. Raises coverage.py's ConfigError for an option."""
     from .plugin import KernelPlugin
 
     plugin = KernelPlugin(options)

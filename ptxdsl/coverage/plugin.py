@@ -11,11 +11,12 @@ from types import FrameType
 from typing import Any
 
 from coverage import CoveragePlugin
+from coverage.exceptions import ConfigError
+from coverage.misc import join_regex
 from coverage.phystokens import source_token_lines
 from coverage.plugin import CodeRegion, FileReporter, FileTracer
 from coverage.regions import code_regions
 
-from ..errors import ConfigError
 from ..executed_lines import set_recorder
 from ..language.introspection.call_sites import is_user_file
 from .branches import Arc, Branches
@@ -32,17 +33,17 @@ class KernelPlugin(CoveragePlugin):
     def __init__(self, options: Mapping[str, Any]) -> None:
         given = [name for name in options if not name.startswith("_")]
         if given:
-            raise ConfigError(f"the coverage plugin ptxdsl.coverage has no options, and {', '.join(given)} came")
+            raise ConfigError(f"the plugin ptxdsl.coverage has no options, and {', '.join(given)} came")
         self.exclude = self.partial = ""
         self._taken: dict[str, bool] = {}
         self._recorder: KernelRecorder | None = None
 
     def configure(self, config: Any) -> None:
-        """Take over what coverage.py excludes; a ConfigError where its core cannot ask plugins."""
-        exclude, partial, always = (
-            config.get_option(f"report:{name}") for name in ("exclude_lines", "partial_branches", "partial_branches_always")
-        )
-        self.exclude, self.partial = _joined(exclude), _joined([*partial, *always])
+        """Take over what coverage.py excludes, and choose the core that asks plugins; a ConfigError for another."""
+        _choose_core(config)
+        self.exclude = join_regex(config.get_option("report:exclude_lines"))
+        always = config.get_option("report:partial_branches_always")
+        self.partial = join_regex([*config.get_option("report:partial_branches"), *always])
 
     def _takes(self, filename: str) -> bool:
         taken = self._taken.get(filename)
@@ -168,6 +169,17 @@ class KernelReporter(FileReporter):
         return [("function", "functions"), ("class", "classes")]
 
 
-def _joined(patterns: Iterable[str]) -> str:
-    """One regular expression of several, as coverage.py joins them."""
-    return "|".join(f"(?:{pattern})" for pattern in patterns)
+def _choose_core(config: Any) -> None:
+    """Of coverage.py's cores only that in C asks plugins which lines were executed; from Python 3.14 on it is not the
+    usual one."""
+    try:
+        core = config.get_option("run:core")
+    except ConfigError:  # coverage.py before 7.10
+        return
+    if config.get_option("run:timid") or core not in (None, "ctrace"):
+        given = "timid = true" if config.get_option("run:timid") else f"core = {core}"
+        raise ConfigError(
+            f"the plugin ptxdsl.coverage cannot count what kernels execute with `{given}`: of coverage.py's cores only "
+            "ctrace asks plugins; write `core = ctrace`, or leave it out"
+        )
+    config.set_option("run:core", "ctrace")
