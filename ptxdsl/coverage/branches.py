@@ -8,6 +8,7 @@ it has an arc to what follows. `break_if`, `continue_if` and ``ptx.ret(pred=...)
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from coverage.parser import PythonParser
@@ -25,7 +26,7 @@ _ENDS = ("ret", "exit")
 class Branches:
     """The lines, arcs and sides of branches of a file; ``exclude`` is what coverage.py excludes, a regular expression.
 
-    ``sides[line][event]`` is the arc that lanes take. CoverageException where the file cannot be read as Python.
+    ``sides[line][event]`` is the arc that lanes take, ``python`` are the lines where Python branches. CoverageException where the file cannot be read as Python.
     """
 
     def __init__(self, filename: str, exclude: str) -> None:
@@ -37,6 +38,8 @@ class Branches:
         self.sides: dict[int, dict[Event, Arc]] = {}
         self._names = _imported(tree)
         self._enter(tree.body, 0, None)
+        leaving = Counter(start for start, _ in self.arcs)
+        self.python = {line for line, count in leaving.items() if count > 1} - self.sides.keys()
         self.added = {arc for sides in self.sides.values() for arc in sides.values()}
         self.arcs |= self.added
 

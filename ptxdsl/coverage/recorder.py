@@ -11,7 +11,7 @@ import atexit
 import ctypes
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import coverage
@@ -28,29 +28,64 @@ CHUNK = 1 << 12
 
 
 class _File:
-    """What is known of a file: its covered lines, as statements, and the arcs that lanes or the trace took."""
+    """What is known of a file: its covered lines, as statements, and the arcs that traces took."""
 
     def __init__(self, branches: Branches) -> None:
         self.branches = branches
         self.covered: set[int] = set()
-        self.sides: set[Arc] = set()
-        self.traced: set[Arc] = set()
+        self.traced: dict[int, set[Arc]] = {}
+        """By the line that they lead to; by that which they leave where they end the function."""
 
-    def take(self, line: int, event: Event) -> None:
-        """Note what lanes did at a line."""
+    def take(self, line: int, event: Event) -> set[Arc]:
+        """Note what lanes did at a line: its arcs."""
         line = self.branches.first(line)
-        if event in ("executed", "entered"):
-            self.covered.add(line)
-        sides = self.branches.sides.get(line)
-        if sides is not None and event in sides:
-            self.covered.add(line)
-            self.sides.add(sides[event])
+        sides = self.branches.sides.get(line, {})
+        if event in sides:
+            return {*self.cover(line), sides[event]}
+        return self.cover(line) if event in ("executed", "entered") else set()
 
-    def arcs(self) -> set[Arc]:
-        """All that coverage.py is told: (n, n) is a line, with whatever single line follows it."""
-        covered, sides = self.covered, self.branches.sides
-        python = {(a, b) for a, b in self.traced if a in covered and (b in covered or b < 0) and a not in sides}
-        return {(line, line) for line in covered} | python | self.sides
+    def cover(self, line: int) -> set[Arc]:
+        """Note that a line is covered. Its arcs: (n, n) is the line, with whatever single line follows it."""
+        self.covered.add(line)
+        return {(line, line)} | {arc for arc in self.traced.get(line, ()) if arc[0] in self.covered}
+
+    def trace(self, arc: Arc) -> None:
+        """Note that a trace took an arc, if that is one side of a branch in Python."""
+        start, end = self.branches.first(arc[0]), self.branches.first(arc[1])
+        if start in self.branches.python:
+            self.traced.setdefault(end if end > 0 else start, set()).add((start, end))
+
+
+class _Lines:
+    """What Python executes while a kernel is traced: lines, and arcs between those of one call."""
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace  # which keeps its id
+        self.seen: set[tuple[str, int]] = set()
+        self.arcs: set[tuple[str, Arc]] = set()
+        self._last: dict[int, tuple[str, CodeType, int]] = {}
+        """Where each call is, by its frame's id, which a later call may have again."""
+        self._begins: dict[CodeType, int] = {}
+
+    def add(self, filename: str, frame: FrameType) -> None:
+        """Note the line of a frame."""
+        line, code = frame.f_lineno, frame.f_code
+        self.seen.add((filename, line))
+        if frame.f_lasti == self._begins.setdefault(code, frame.f_lasti):
+            self._leave(id(frame))
+        else:
+            self.arcs.add((filename, (self._last[id(frame)][2], line)))
+        self._last[id(frame)] = filename, code, line
+
+    def _leave(self, frame: int) -> None:
+        filename, code, line = self._last.pop(frame, ("", None, 0))
+        if code is not None:
+            self.arcs.add((filename, (line, -code.co_firstlineno)))
+
+    def end(self) -> None:
+        """All calls have ended."""
+        for frame in [*self._last]:
+            self._leave(frame)
 
 
 class KernelRecorder:
@@ -66,44 +101,43 @@ class KernelRecorder:
         self._order: list[Mark] = []
         self._files: dict[str, _File | None] = {}
         self._names: dict[str, str] = {}
-        self._lines: dict[int, tuple[Any, dict[tuple[str, int], None], set[tuple[str, Arc]], dict[int, int]]] = {}
-        """Of each trace that has not ended: itself, its lines, the arcs between them, and each frame's last line."""
+        self._traces: dict[int, _Lines] = {}
+        """Of each trace that has not ended."""
         self._hoisted: dict[str, list[list[Any]]] = {}
-        self._told: dict[tuple[int, Any, str], int] = {}
+        self._told: dict[str, set[Arc]] = {}
+        self._context: Any = None
         self._elsewhere: dict[str, None] = {}
 
     # -- of the tracer
 
     def line(self, trace: Any, filename: str, frame: FrameType) -> None:
         """A line of Python that is executed while a kernel is traced."""
-        lines = self._lines.get(id(trace))
+        lines = self._traces.get(id(trace))
         if lines is None:
-            lines = self._lines[id(trace)] = trace, {}, set(), {}
-        _, seen, arcs, last = lines
-        before, line = last.get(id(frame)), frame.f_lineno
-        seen[filename, line] = None
-        if before is not None:
-            arcs.add((filename, (before, line)))
-        last[id(frame)] = line
+            lines = self._traces[id(trace)] = _Lines(trace)
+        lines.add(filename, frame)
 
     def traced(self, trace: Any) -> None:
         """A trace has ended: the lines that have yielded no instruction are covered."""
         with self._lock:
-            _, seen, arcs, _ = self._lines.pop(id(trace), (None, {}, set(), {}))
+            lines = self._traces.pop(id(trace), None) or _Lines(trace)
+            lines.end()
             self._keep_hoisted(trace)
             yields: dict[str, set[int]] = {}
             for statement in trace.body:
                 loc = getattr(statement, "loc", None)
                 if loc is not None and (file := self._file(self._named(loc.file))) is not None:
                     yields.setdefault(self._named(loc.file), set()).add(file.branches.first(loc.line))
-            for name, line in seen:
-                file = self._file(name)
-                if file is not None and file.branches.first(line) not in yields.get(name, ()):
-                    file.covered.add(file.branches.first(line))
-            for name, (a, b) in arcs:
+            for name, (a, b) in lines.arcs:
                 if (file := self._file(name)) is not None:
-                    file.traced.add((file.branches.first(a), file.branches.first(b)))
-            self._tell({name for name, _ in seen})
+                    file.trace((a, b))
+            silent: dict[str, set[int]] = {}
+            for name, line in lines.seen:
+                file = self._file(name)
+                if file is not None and (first := file.branches.first(line)) not in yields.get(name, ()):
+                    silent.setdefault(name, set()).add(first)
+                    file.covered.add(first)
+            self._tell({n: {arc for line in lines for arc in self._file(n).cover(line)} for n, lines in silent.items()})
 
     def _keep_hoisted(self, trace: Any) -> None:
         known = self._hoisted.setdefault(trace.name, [])
@@ -135,7 +169,7 @@ class KernelRecorder:
     def launched(self) -> None:
         """A launch has ended, or failed: what it has executed is covered."""
         with self._lock:
-            files = set()
+            arcs: dict[str, set[Arc]] = {}
             for start, chunk in enumerate(self._chunks):
                 found = chunk.raw
                 at = found.find(b"\1")
@@ -144,10 +178,9 @@ class KernelRecorder:
                     mark = self._order[start * CHUNK + at]
                     name = self._named(mark.file)
                     if (file := self._file(name)) is not None:
-                        file.take(mark.line, mark.event)
-                        files.add(name)
+                        arcs.setdefault(name, set()).update(file.take(mark.line, mark.event))
                     at = found.find(b"\1", at + 1)
-            self._tell(files)
+            self._tell(arcs)
 
     def not_recorded(self, kernel: str) -> None:
         """A kernel is launched on a GPU; the process's end says so."""
@@ -181,27 +214,25 @@ class KernelRecorder:
                 self._files[name] = None
         return self._files[name]
 
-    def _tell(self, names: set[str]) -> None:
-        """Add what is new of these files to the data of the coverage that is measured."""
+    def _tell(self, arcs: dict[str, set[Arc]]) -> None:
+        """Add arcs of files to the data of the coverage that is measured, where that does not have them."""
         measuring = coverage.Coverage.current()
         if measuring is None:
             return
         data = measuring.get_data()
         context = getattr(data, "_current_context", None)
-        relative = measuring.get_option("run:relative_files")
-        for name in names:
-            file = self._file(name)
-            if file is None:
+        if (measuring, context) != self._context:  # a test's name, of which there are many
+            self._context, self._told = (measuring, context), {}
+        for name, found in arcs.items():
+            new = found - self._told.setdefault(name, set())
+            if not new:
                 continue
-            key, arcs = (id(measuring), context, name), file.arcs()
-            if self._told.get(key) == len(arcs):
-                continue
-            self._told[key] = len(arcs)
-            shown = relative_filename(name) if relative else name
+            self._told[name] |= new
+            shown = relative_filename(name) if measuring.get_option("run:relative_files") else name
             if measuring.get_option("run:branch"):
-                data.add_arcs({shown: arcs})
+                data.add_arcs({shown: new})
             else:
-                data.add_lines({shown: file.covered})
+                data.add_lines({shown: {line for line, following in new if line == following}})
             data.touch_file(shown, self.plugin)
 
 

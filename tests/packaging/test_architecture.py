@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
     ["errors", "locks"],
-    ["collector", "text_table"],
+    ["collector", "executed_lines", "text_table"],
     ["config", "types"],
     ["tracebacks"],
     ["isa", "machine_code"],
@@ -40,7 +40,7 @@ LAYERS = [
     ["bench", "dask"],
     ["testing", "tuning"],
     ["kernels"],
-    ["checking", "gpu_check"],
+    ["checking", "coverage", "gpu_check"],
     ["pytest_plugin", "__main__"],
 ]
 EMULATOR = [
