@@ -21,8 +21,10 @@ __all__ = ["coverage_init"]
 
 
 def coverage_init(registry: Plugins, options: Mapping[str, str]) -> None:
-    """Register the plugin; coverage.py calls it with the options of the section ``ptxdsl.coverage``, of which it has
-    none. Raises coverage.py's ConfigError for an option."""
+    """Register the plugin; coverage.py calls it, with the options of the section ``ptxdsl.coverage``.
+
+    It has none: coverage.py's ConfigError for one, and for a core of coverage.py that asks no plugins.
+    """
     from .plugin import KernelPlugin
 
     plugin = KernelPlugin(options)

@@ -26,7 +26,8 @@ _ENDS = ("ret", "exit")
 class Branches:
     """The lines, arcs and sides of branches of a file; ``exclude`` is what coverage.py excludes, a regular expression.
 
-    ``sides[line][event]`` is the arc that lanes take, ``python`` are the lines where Python branches. CoverageException where the file cannot be read as Python.
+    ``sides[line][event]`` is the arc that lanes take, ``python`` are the lines where Python branches. CoverageException
+    where the file cannot be read as Python.
     """
 
     def __init__(self, filename: str, exclude: str) -> None:
@@ -105,7 +106,8 @@ class Branches:
     def _jump(self, node: ast.Expr, function: int, loop: Arc | None) -> None:
         """The sides of a statement that leaves a loop, an iteration or the kernel."""
         name, call = self._called(node.value), node.value
-        assert name == "" or isinstance(call, ast.Call)
+        if not isinstance(call, ast.Call):
+            return
         if name in _JUMPS and loop is not None and not any(isinstance(a, ast.Constant) for a in call.args):
             target = loop[name == "break_if"]
         elif name in _ENDS and any(keyword.arg == "pred" for keyword in call.keywords):

@@ -1,4 +1,4 @@
-"""The plugin of coverage.py: which files it takes, which lines it leaves to the emulator, and how files are reported."""
+"""The plugin: which files it takes, which of their lines it leaves to the emulator, and how files are reported."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class KernelReporter(FileReporter):
         """Describe a jump."""
         return self.branches.parser.arc_description(start, end)
 
-    def source_token_lines(self) -> Iterator[list[tuple[str, str]]]:  # type: ignore[override]
+    def source_token_lines(self) -> Iterator[list[tuple[str, str]]]:
         """Give the file in tokens, for colours."""
         return source_token_lines(self.source())
 
@@ -170,8 +170,10 @@ class KernelReporter(FileReporter):
 
 
 def _choose_core(config: Any) -> None:
-    """Of coverage.py's cores only that in C asks plugins which lines were executed; from Python 3.14 on it is not the
-    usual one."""
+    """Have coverage.py use its core in C, the only one that asks plugins which lines were executed.
+
+    From Python 3.14 on another one is the usual.
+    """
     try:
         core = config.get_option("run:core")
     except ConfigError:  # coverage.py before 7.10

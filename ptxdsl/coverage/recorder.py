@@ -89,8 +89,10 @@ class _Lines:
 
 
 class KernelRecorder:
-    """Records what this process's kernels execute. ``files`` are those that coverage.py measures with the plugin
-    ``plugin``, ``branches`` reads one."""
+    """Records what this process's kernels execute.
+
+    ``measured`` are the files that coverage.py measures with the plugin ``plugin``; ``branches`` reads one.
+    """
 
     def __init__(self, plugin: str, branches: Callable[[str], Branches]) -> None:
         self.plugin, self.read = plugin, branches
@@ -131,13 +133,16 @@ class KernelRecorder:
             for name, (a, b) in lines.arcs:
                 if (file := self._file(name)) is not None:
                     file.trace((a, b))
-            silent: dict[str, set[int]] = {}
+            silent = []
             for name, line in lines.seen:
                 file = self._file(name)
                 if file is not None and (first := file.branches.first(line)) not in yields.get(name, ()):
-                    silent.setdefault(name, set()).add(first)
+                    silent.append((name, file, first))
                     file.covered.add(first)
-            self._tell({n: {arc for line in lines for arc in self._file(n).cover(line)} for n, lines in silent.items()})
+            found: dict[str, set[Arc]] = {}
+            for name, file, line in silent:
+                found.setdefault(name, set()).update(file.cover(line))
+            self._tell(found)
 
     def _keep_hoisted(self, trace: Any) -> None:
         known = self._hoisted.setdefault(trace.name, [])
@@ -147,11 +152,8 @@ class KernelRecorder:
 
     def hoisted(self, kernel: str, statements: list[Any]) -> int:
         """How many statements at the beginning of a kernel the tracer has moved there: they are of no line."""
-        matching = [0]
-        for moved in self._hoisted.get(kernel, ()):
-            if [_alike(statement) for statement in statements[: len(moved)]] == moved:
-                matching.append(len(moved))
-        return max(matching)
+        known = self._hoisted.get(kernel, ())
+        return max((len(m) for m in known if [_alike(s) for s in statements[: len(m)]] == m), default=0)
 
     # -- of the emulator
 

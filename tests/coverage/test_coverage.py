@@ -190,11 +190,14 @@ class Kernels:
 
     @staticmethod
     @ptx_kernel
-    def in_class(n: u32, y: Ptr[u32]):
+    def in_class(n: u32, late: u32, y: Ptr[u32]):
         i = ptx.tid.x
         y[i] = carried(i) + Kernels.width
         with only(i > n):  # partial
             y[i] = unreached(i)  # missed
+            y[i + 1] = 7  # missed
+        with only(n == 3):  # partial
+            y[i] = late  # missed
 
 def factory(c):
     counts = range(c)
@@ -243,7 +246,7 @@ def more(n: u32, y: Ptr[u32]):
     with when(n > 500):
         y[0] = 3
 
-Kernels.in_class[1, 32](40, out)
+Kernels.in_class[1, 32](40, 2, out)
 factory(3)[1, 32](7, out)
 excluded[1, 1](0, out)
 try:
@@ -258,7 +261,12 @@ with P.profile():
 """
 
 
-@pytest.mark.parametrize("settings", [{}, {"PTXDSL_SANITIZE": "all"}, {"PTXDSL_SEED": "3"}], ids=["", "sanitized", "seed"])
+SETTINGS: dict[str, dict[str, str]] = {
+    "plain": {}, "sanitized": {"PTXDSL_SANITIZE": "all"}, "seed": {"PTXDSL_SEED": "3"},
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_places(measure: Measure, settings: dict[str, str]) -> None:
     """Classes, factories, helpers in other files, exclusions, faults, and launches of all kinds."""
     text = PLACES
@@ -328,11 +336,9 @@ def test_not_imported(measure: Measure) -> None:
     assert found["other.py"]["missing_lines"] == [1, 2, 3, 5, 6, 7]
 
 
-@pytest.mark.parametrize(("section", "came"), [("core = pytrace\n", "core = pytrace"), ("timid = true\n", "timid = true")])
-def test_other_cores(
-    run: Run, tmp_path: Path, section: str, came: str
-) -> None:
-    configure(tmp_path, section)
+@pytest.mark.parametrize("came", ["core = pytrace", "timid = true"])
+def test_other_cores(run: Run, tmp_path: Path, came: str) -> None:
+    configure(tmp_path, f"{came}\n")
     (tmp_path / "main.py").write_text("", "utf-8")
     done = run("run", "main.py")
     assert done.returncode == 1

@@ -74,7 +74,7 @@ INSIDE_THE_EMULATOR = (
 """The same for modules of the emulator: what a kernel that is on disk does not need (parser, rewriting, lowering), what
 needs LLVM, what observes a launch, what few launches need (textures, clusters, faults, calls of the system, odd rows),
 and what foreign PTX needs."""
-ENTRY_POINTS = ("__main__", "pytest_plugin")
+ENTRY_POINTS = ("__main__", "coverage", "pytest_plugin")
 """Commands and options, each of which imports what it needs."""
 HEAVY = (
     "llvmlite", "cuda", "ml_dtypes", "torch", "cupy", "jax",

@@ -25,8 +25,8 @@ def translate(
 ) -> Code:
     """The code of a kernel for blocks of this shape, with that of a tool where there is an ``instrument``.
 
-    ``keep_registers``: each register keeps its number to the end, for a debugger; such code has no second tier, and that
-    with marks of executed lines neither.
+    ``keep_registers``: each register keeps its number to the end, for a debugger. Such code has no second tier, and
+    code with marks of executed lines has none.
     ``wraps`` are the kernel's, which the code adds to.
     """
     wraps = set() if wraps is None else wraps
