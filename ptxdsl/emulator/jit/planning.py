@@ -243,6 +243,8 @@ class Planner:
         mine, first, slots = self.low.facts.offsets, self.code.operands.facts.offsets, self.code.registers
         types = {r.name: r.type for op in self.low.graph.def_use for r in (*op.uses, *op.writes)}
         for name, kind in types.items():
+            if name not in slots.offsets:  # in code that nothing reaches
+                continue
             here: LaneOffsets = mine.get(name, UNIFORM)
             layout = Layout.VARYING if here is VARYING else Layout.UNIFORM
             if kind.kind == "p":

@@ -90,3 +90,19 @@ def test_registers_of_one_arm(name: str, rng: np.random.Generator) -> None:
         assert layout(text, register) is wanted
     x, y = rng.integers(0, 1 << 32, 640, np.uint32), np.zeros(3 * 48, np.uint32)
     assert not same(text, 3, 48, x=x, y=y, n=np.uint32(5))
+
+
+UNREACHED = """
+    ld.param.u64 %rd0, [x]; mov.u32 %r0, %tid.x; bra after;
+before:
+    mul.wide.u32 %rd1, %r0, 8; add.u64 %rd2, %rd0, %rd1; ld.global.u32 %r1, [%rd2];
+    setp.eq.u32 %p0, %r1, 3; @%p0 bra before;
+after:
+    st.global.u32 [%rd0], 7;
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 32, 96])
+def test_code_that_nothing_reaches(threads: int) -> None:
+    """Its registers have no place in a warp."""
+    assert same(kernel("u64 x", UNREACHED), 2, threads, x=np.zeros(1, np.uint32)) == ""

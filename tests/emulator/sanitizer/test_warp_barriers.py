@@ -54,7 +54,9 @@ def found(text: str, block: int, *tools: str, **arrays: Any) -> list[Any]:
 def test_random_programs_are_judged_as_they_run(tools: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     made, proven = Proofs(monkeypatch), 0
     first = random.randrange(1 << 20)
-    for seed in range(first, first + 16):
+    for seed in range(first, first + 100):
+        if proven and seed >= first + 16:
+            break
         text = kernel("u64 out", mbarrier_programs.named(seed))
         out = np.zeros(1, np.uint32)
         ours = found(text, 32 * mbarrier_programs.WARPS, *tools, out=out)
