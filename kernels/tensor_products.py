@@ -58,7 +58,7 @@ def prepare(
         arguments.expect("bias", bias, [n], list(RESULTS))
         arguments.expect_output(out, bias=bias)
     ways = turned(eight)
-    left, right = matrices.store("a", a, ways), matrices.store("b", b, tuple(not way for way in ways))
+    left, right = matrices.store(a, ways), matrices.store(b, tuple(not way for way in ways))
     return Product(
         left.array, right.array, out, (m, n, depth), (kinds[0], kinds[1], RESULTS[arguments.dtype_name(out)]),
         (left.turned, not right.turned), None if bias is None else RESULTS[arguments.dtype_name(bias)],

@@ -9,8 +9,8 @@ import numpy as np
 
 from ... import bf16, e4m3, f16, f32, f64, s8, s32
 from ...bench import Row, compare
-from .. import linalg
-from ..linalg import simt, tensor_cores, transposition, vector
+from .. import linalg, matrices
+from ..linalg import simt, tensor_cores, vector
 from ..linalg.epilogue import Epilogue
 from ..rows import plan_of
 from .entry import Entry
@@ -68,5 +68,5 @@ ENTRIES: dict[str, Entry] = {
     "gemv": Entry(_gemv, lambda: [
         vector.gemv_kernel(kind, plan_of(4096, np.zeros(4096, np.float16))) for kind in (f16, bf16, f32)
     ]),
-    "transpose": Entry(_transpose, lambda: [transposition.transpose_kernel(kind) for kind in (f16, f32, f64)]),
+    "transpose": Entry(_transpose, lambda: [matrices.transpose_kernel(kind) for kind in (f16, f32, f64)]),
 }

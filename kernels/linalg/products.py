@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ... import Kernel, ScalarType, bf16, cdiv, f16, f32, f64, s32
-from .. import arguments, elementwise
+from .. import arguments, elementwise, matrices
 from ..autograd import differentiable
-from . import simt, tensor_cores
+from . import generations, simt, tensor_cores
 from .epilogue import ACTIVATIONS, Epilogue
-from .transposition import GRID
 
 __all__ = ["matmul"]
 
@@ -23,16 +22,6 @@ _PAIRS = {
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2"), ("float8_e4m3fn", "float8_e5m2")),
 }
 """The dtypes that b may have, by that of a."""
-_UNIT = 16
-"""Bytes at whose multiples the rows begin that cp.async copies."""
-
-
-class _Stored(NamedTuple):
-    """A batch of matrices ``[B, rows, columns]`` with contiguous rows, transposed where ``turned``."""
-
-    array: Any
-    turned: bool
-    batched: bool
 
 
 def _matrices(name: str, array: Any, vector: int) -> Any:
@@ -45,43 +34,6 @@ def _matrices(name: str, array: Any, vector: int) -> Any:
     return array[None, :] if vector == 0 else array[:, None]
 
 
-def _swapped(array: Any) -> Any:
-    """The same memory with the last two axes exchanged."""
-    if hasattr(array, "mT"):
-        return array.mT
-    order = list(range(array.ndim))
-    order[-2:] = order[-1], order[-2]
-    return array.transpose(order)
-
-
-def _stored(array: Any, wants_turned: bool, aligned: bool) -> _Stored:
-    """A batch ``[B, rows, columns]`` as kernels take it, in the same memory if its rows or columns are contiguous.
-
-    ``aligned`` wants rows that begin at multiples of 16 bytes; what does not is copied to such.
-    """
-    for turned in (wants_turned, not wants_turned):
-        seen = _swapped(array) if turned else array
-        if _fits(seen, aligned):
-            return _Stored(seen, turned, seen.shape[0] > 1)
-    seen = _swapped(array) if wants_turned else array
-    size = arguments.DTYPES[arguments.dtype_name(array)].bytes
-    pitch = -(-seen.shape[-1] * size // _UNIT) * _UNIT // size if aligned else seen.shape[-1]
-    kind = arguments.DTYPES[arguments.dtype_name(array)]
-    room = arguments.empty_like(array, (*seen.shape[:-1], pitch), kind)[..., : seen.shape[-1]]
-    room[...] = seen
-    return _Stored(room, wants_turned, seen.shape[0] > 1)
-
-
-def _fits(array: Any, aligned: bool) -> bool:
-    steps, size = arguments.strides(array), arguments.DTYPES[arguments.dtype_name(array)].bytes
-    if (array.shape[-1] > 1 and steps[-1] != 1) or min(steps) < 0 or max(steps) >= 2**32:
-        return False
-    outer = [step for step, extent in zip(steps[:-1], array.shape[:-1]) if extent > 1]
-    if not aligned:
-        return True
-    return arguments.is_aligned(_UNIT, array) and all(step * size % _UNIT == 0 for step in outer)
-
-
 def _batches(shape: tuple[int, ...], arrays: list[Any]) -> Iterator[list[Any]]:
     """The arrays as batches ``[B, rows, columns]`` of one B, or of B 1 for what is broadcast, part by part."""
     if not shape:
@@ -89,8 +41,8 @@ def _batches(shape: tuple[int, ...], arrays: list[Any]) -> Iterator[list[Any]]:
         return
     flat = [_flattened(array, shape) for array in arrays]
     if all(each is not None for each in flat):
-        for first in range(0, math.prod(shape), GRID):
-            yield [each if each.shape[0] == 1 else each[first : first + GRID] for each in flat]
+        for first in range(0, math.prod(shape), matrices.GRID):
+            yield [each if each.shape[0] == 1 else each[first : first + matrices.GRID] for each in flat]
         return
     for place in range(shape[0]):
         inner = [
@@ -113,10 +65,10 @@ def _flattened(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _kernel(
-    a: _Stored, b: _Stored, kinds: tuple[ScalarType, ScalarType], epilogue: Epilogue, tf32: bool, shape: tuple[int, int]
+    kinds: tuple[ScalarType, ScalarType], epilogue: Epilogue, turned: tuple[bool, bool], batched: tuple[bool, bool],
+    tf32: bool, shape: tuple[int, int],
 ) -> tuple[Kernel, tuple[int, int], int, int]:
     """The kernel for a product, the tile of its blocks, their threads, and their shared memory."""
-    turned, batched = (a.turned, b.turned), (a.batched, b.batched)
     if kinds[0] is f32 and not tf32:
         return simt.product_kernel(epilogue, turned, batched), (simt.TILE, simt.TILE), simt.THREADS, 0
     form = tensor_cores.SMALL
@@ -188,7 +140,7 @@ def _recorded(a: Any, b: Any, **given: Any) -> tuple[Any, Mapping[str, Any]]:
 def matmul(
     a: Any, b: Any, *, transpose_a: bool = False, transpose_b: bool = False, bias: Any = None,
     activation: str | None = None, residual: Any = None, alpha: float = 1.0, beta: float = 1.0,
-    dtype: ScalarType | None = None, tf32: bool = False, out: Any = None,
+    dtype: ScalarType | None = None, tf32: bool = False, tensor_cores: str | None = None, out: Any = None,
 ) -> Any:
     """activation(alpha a @ b + bias) + beta residual, with the shapes of ``numpy.matmul``.
 
@@ -205,10 +157,14 @@ def matmul(
         dtype: The result's: a's by default, int32 of 8-bit integers, float32 of 8-bit floats; float16, bfloat16 and
             float32 for all but float64.
         tf32: Whether float32 is rounded to tf32 and multiplied by tensor cores.
+        tensor_cores: The instructions that multiply: "mma" (mma.sync), or, of float16, bfloat16 and 8-bit floats with
+            no residual and one b, "wgmma" (sm_90a: `hopper.matmul`) or "tcgen05" (sm_100a: `blackwell.matmul`).
+            None takes what the GPU has where the product can be made so and is large, on the emulator "mma".
         out: Where to put the result; a new array of a's kind if None.
 
     Batches are broadcast. Rows or columns of a matrix are contiguous, or it is copied. Sums are in float32, in float64
-    for float64, exact for integers.
+    for float64, exact for integers; by wgmma those of 8-bit floats have fewer bits on a GPU, so that it is taken for
+    them only where it is asked for.
 
     Returns:
         ``out``.
@@ -223,19 +179,19 @@ def matmul(
     """
     return _product(
         a, b, transpose_a=transpose_a, transpose_b=transpose_b, bias=bias, activation=activation, residual=residual,
-        alpha=alpha, beta=beta, dtype=dtype, tf32=tf32, out=out,
+        alpha=alpha, beta=beta, dtype=dtype, tf32=tf32, tensor_cores=tensor_cores, out=out,
     )
 
 
 def _product(
     a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, bias: Any, activation: str | None, residual: Any,
-    alpha: float, beta: float, dtype: ScalarType | None, tf32: bool, out: Any,
+    alpha: float, beta: float, dtype: ScalarType | None, tf32: bool, tensor_cores: str | None, out: Any,
 ) -> Any:
     left, right = _matrices("a", a, 0), _matrices("b", b, 1)
     if arguments.flag("transpose_a", transpose_a) and a.ndim > 1:
-        left = _swapped(left)
+        left = matrices.swapped(left)
     if arguments.flag("transpose_b", transpose_b) and b.ndim > 1:
-        right = _swapped(right)
+        right = matrices.swapped(right)
     kinds = arguments.scalar_type("a", a), arguments.scalar_type("b", b, _PAIRS[arguments.dtype_name(a)])
     (rows, depth), (below, columns) = left.shape[-2:], right.shape[-2:]
     if depth != below:
@@ -250,6 +206,7 @@ def _product(
     if arguments.flag("tf32", tf32) and kinds[0] is not f32:
         raise arguments.wrong(f"tf32 is True, and `a` has dtype {arguments.dtype_name(a)}; wanted is float32")
     arguments.one_of("activation", activation, [None, *ACTIVATIONS])
+    arguments.one_of("tensor_cores", tensor_cores, [None, *generations.WORDS])
     if bias is not None:
         arguments.expect("bias", bias, [columns], ["int32"] if result is s32 else list(arguments.FLOATS))
     if residual is not None:
@@ -267,10 +224,14 @@ def _product(
         activation, (alpha, beta) != (1, 1),
     )
     if not depth:  # a sum of nothing, as a product of zeros, since an empty array has no rows to copy
-        left, right = _zeros(a, kinds[0], (rows, 1)), _zeros(b, kinds[1], (1, columns))
-    whole = (*batch, rows, columns)
-    target = out.reshape(whole)
-    others = [] if residual is None else [residual.reshape(whole)]
+        left, right = _zeros(a, kinds[0], (*left.shape[:-1], 1)), _zeros(b, kinds[1], (*right.shape[:-2], 1, columns))
+    target = out.reshape((*batch, rows, columns))
+    pair = generations.pair(left, right, target)
+    word = generations.choose(tensor_cores, pair, arguments.dtype_name(a), epilogue, tf32)
+    if pair is not None and word != "mma":
+        generations.multiply(word, pair, epilogue, bias, alpha)
+        return out
+    others = [] if residual is None else [residual.reshape(target.shape)]
     for part in _batches(tuple(batch), [left, right, target, *others]):
         _launch(part, kinds, epilogue, tf32, bias, alpha, beta)
     return out
@@ -282,11 +243,13 @@ def _launch(
 ) -> None:
     a, b, target = arrays[:3]
     aligned = kinds[0] is not f32 or tf32
-    left, right = _stored(a, False, aligned), _stored(b, kinds[0].bytes != 2, aligned)
-    kernel, tile, threads, memory = _kernel(left, right, kinds, epilogue, tf32, tuple(target.shape[1:]))
+    turned = kinds[0].bytes != 2
+    left, right = matrices.store(a, (False, True), aligned), matrices.store(b, (turned, not turned), aligned)
+    ways, batched = (left.turned, right.turned), (a.shape[0] > 1, b.shape[0] > 1)
+    kernel, tile, threads, memory = _kernel(kinds, epilogue, ways, batched, tf32, tuple(target.shape[1:]))
     grid = cdiv(target.shape[2], tile[1]), cdiv(target.shape[1], tile[0]), target.shape[0]
-    if grid[1] > GRID:
-        raise arguments.wrong(f"the product has {target.shape[1]} rows; the most are {GRID * tile[0]}")
+    if grid[1] > matrices.GRID:
+        raise arguments.wrong(f"the product has {target.shape[1]} rows; the most are {matrices.GRID * tile[0]}")
     factors = (1, 1) if epilogue.out is s32 else (alpha, beta)
     given = left.array[0, 0] if bias is None else bias
     kernel.configure(grid, threads, shared=memory)(

@@ -1,43 +1,13 @@
-"""The transpose of matrices, by tiles in shared memory, so that both sides are read and written along their rows."""
+"""``transpose``: the last two axes exchanged, as torch's and numpy's users call it."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from ... import Array, Kernel, ScalarType, cdiv, ptx, ptx_kernel, shared, u8, u16, u32, u64, when
-from .. import arguments
+from .. import arguments, matrices
 from ..autograd import differentiable
 
-__all__ = ["transpose", "transpose_kernel"]
-
-TILE, ROWS = 32, 8
-_UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
-
-
-@cache
-def transpose_kernel(dtype: ScalarType) -> Kernel:
-    """out[b, j, i] = x[b, i, j], by blocks of 32 x 8 threads, each with a tile of 32 x 32."""
-    unit = _UNITS[dtype.bytes]
-
-    @ptx_kernel(name=f"transpose_{dtype}", reqntid=TILE * ROWS)
-    def kernel(x: Array[dtype, 3], out: Array[dtype, 3]) -> None:
-        tile = shared(unit, TILE, TILE + 1)  # a column's elements lie in different banks
-        source: Any = x
-        target: Any = out
-        lane, line, batch = ptx.tid.x & 31, ptx.tid.x >> 5, ptx.ctaid.z
-        row, column = ptx.ctaid.y * TILE, ptx.ctaid.x * TILE
-        for step in range(0, TILE, ROWS):
-            i, j = row + line + step, column + lane
-            with when((i < source.shape[1]) & (j < source.shape[2])):
-                tile[line + step, lane] = source.at(batch, i, j).cast(unit)[0]
-        ptx.bar.sync(0)
-        for step in range(0, TILE, ROWS):
-            i, j = column + line + step, row + lane
-            with when((i < target.shape[1]) & (j < target.shape[2])):
-                target.at(batch, i, j).cast(unit)[0] = tile[lane, line + step]
-
-    return kernel
+__all__ = ["transpose"]
 
 
 def _gradient(grad_out: Any) -> dict[str, Any]:
@@ -73,13 +43,5 @@ def transpose(a: Any, *, out: Any = None) -> Any:
     if 0 in shape:
         return out
     source, target = arguments.bytes_of(arguments.dense(a)), arguments.bytes_of(out)
-    kernel = transpose_kernel(arguments.DTYPES[arguments.dtype_name(source)])
-    source, target = source.reshape(-1, rows, columns), target.reshape(-1, columns, rows)
-    for first in range(0, source.shape[0], GRID):
-        parts = source[first : first + GRID], target[first : first + GRID]
-        kernel[(cdiv(columns, TILE), cdiv(rows, TILE), parts[0].shape[0]), TILE * ROWS](*parts)
+    matrices.launch_transpose(source.reshape(-1, rows, columns), target.reshape(-1, columns, rows))
     return out
-
-
-GRID = 65535
-"""Blocks of a grid's z at most."""
