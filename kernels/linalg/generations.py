@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ... import capability, cdiv, processors
@@ -19,7 +20,7 @@ from .epilogue import ACTIVATIONS, Epilogue
 
 __all__ = ["WORDS", "Pair", "choose", "multiply", "pair"]
 
-_KERNELS = {"wgmma": hopper.matmul, "tcgen05": blackwell.matmul}
+_KERNELS: dict[str, Callable[..., Any]] = {"wgmma": hopper.matmul, "tcgen05": blackwell.matmul}
 WORDS = ("mma", *_KERNELS)
 _CAPABILITIES = {90: "wgmma", 100: "tcgen05", 103: "tcgen05"}
 _TILE = 64

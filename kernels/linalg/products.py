@@ -193,14 +193,7 @@ def _product(
     if arguments.flag("transpose_b", transpose_b) and b.ndim > 1:
         right = matrices.swapped(right)
     kinds = arguments.scalar_type("a", a), arguments.scalar_type("b", b, _PAIRS[arguments.dtype_name(a)])
-    (rows, depth), (below, columns) = left.shape[-2:], right.shape[-2:]
-    if depth != below:
-        told = [f"`{name}` {list(array.shape)}" for name, array in (("a", a), ("b", b))]
-        raise arguments.wrong(f"{told[0]} and {told[1]} do not multiply: K is {depth} and {below}")
-    try:
-        batch = np.broadcast_shapes(tuple(left.shape[:-2]), tuple(right.shape[:-2]))
-    except ValueError:
-        raise arguments.wrong(f"batches that do not broadcast: `a` {list(a.shape)} and `b` {list(b.shape)}") from None
+    batch, (rows, depth), columns = _batch(a, b, left, right), left.shape[-2:], right.shape[-1]
     shape = (*batch, *([rows] if a.ndim > 1 else []), *([columns] if b.ndim > 1 else []))
     result = _result_type(kinds[0], dtype)
     if arguments.flag("tf32", tf32) and kinds[0] is not f32:
@@ -235,6 +228,18 @@ def _product(
     for part in _batches(tuple(batch), [left, right, target, *others]):
         _launch(part, kinds, epilogue, tf32, bias, alpha, beta)
     return out
+
+
+def _batch(a: Any, b: Any, left: Any, right: Any) -> tuple[int, ...]:
+    """The extents of the result before its last two, of matrices that must multiply; a and b are as they were given."""
+    depth, below = left.shape[-1], right.shape[-2]
+    if depth != below:
+        told = [f"`{name}` {list(array.shape)}" for name, array in (("a", a), ("b", b))]
+        raise arguments.wrong(f"{told[0]} and {told[1]} do not multiply: K is {depth} and {below}")
+    try:
+        return np.broadcast_shapes(tuple(left.shape[:-2]), tuple(right.shape[:-2]))
+    except ValueError:
+        raise arguments.wrong(f"batches that do not broadcast: `a` {list(a.shape)} and `b` {list(b.shape)}") from None
 
 
 def _launch(
