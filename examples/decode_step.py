@@ -39,7 +39,8 @@ def step(x: np.ndarray, w: dict[str, np.ndarray], g: np.ndarray, k: np.ndarray, 
     v[0, :, at] = value.reshape(KEY_HEADS, DIM)
     x = x + q4k_gemv(decode_attention(turned, k, v, at + 1).reshape(1, -1), w["o"], WIDTH)
     gate, up = (rmsnorm_q4k_gemv(x, g[1], w[name], INNER) for name in ("gate", "up"))
-    return x + q4k_gemv(gate / (1 + np.exp(-gate)) * up, w["down"], WIDTH)
+    y: np.ndarray = x + q4k_gemv(gate / (1 + np.exp(-gate)) * up, w["down"], WIDTH)
+    return y
 
 
 def expected_outputs(tokens: np.ndarray, w: dict[str, np.ndarray], g: np.ndarray) -> np.ndarray:
@@ -53,7 +54,8 @@ def expected_outputs(tokens: np.ndarray, w: dict[str, np.ndarray], g: np.ndarray
     heads = reference.attention(q, k, v, reference.causal(count, count))
     x = x + heads[0].swapaxes(0, 1).reshape(count, -1) @ w["o"].T
     gate, up = (reference.rms_norm(x, g[1]) @ w[name].T for name in ("gate", "up"))
-    return x + (gate / (1 + np.exp(-gate)) * up) @ w["down"].T
+    y: np.ndarray = x + (gate / (1 + np.exp(-gate)) * up) @ w["down"].T
+    return y
 
 
 def main(count: int = 4) -> Row:

@@ -49,11 +49,21 @@ if TYPE_CHECKING:
         break_if, cdiv, check, const, continue_if, dynamic_shared, global_, label, local, loop, maximum, minimum,
         otherwise, pack, printf, ptx, ptx_func, reg, select, shared, unpack, when,
     )
-    from .types import (
-        ScalarType, b8, b16, b32, b64, b128, bf16, bf16x2, dtype_of, e2m1, e2m1p4x4, e2m1x2, e2m1x4, e2m3, e2m3x2,
-        e2m3x4, e3m2, e3m2x2, e3m2x4, e4m3, e4m3x2, e4m3x4, e5m2, e5m2x2, e5m2x4, f16, f16x2, f32, f32x2, f64, pred,
-        s2f6x2, s8, s8x4, s16, s16x2, s32, s64, samplerref, surfref, texref, tf32, u8, u8x4, u16, u16x2, u32, u64,
-        ue5m3x2, ue8m0, ue8m0x2, ue8m0x4,
+    from .types import ScalarType, dtype_of
+    from .types import (  # one class to a type checker: `KernelOperand` says why
+        KernelOperand as b8, KernelOperand as b16, KernelOperand as b32, KernelOperand as b64, KernelOperand as b128,
+        KernelOperand as bf16, KernelOperand as bf16x2, KernelOperand as e2m1,
+        KernelOperand as e2m1p4x4, KernelOperand as e2m1x2, KernelOperand as e2m1x4, KernelOperand as e2m3,
+        KernelOperand as e2m3x2, KernelOperand as e2m3x4, KernelOperand as e3m2, KernelOperand as e3m2x2,
+        KernelOperand as e3m2x4, KernelOperand as e4m3, KernelOperand as e4m3x2, KernelOperand as e4m3x4,
+        KernelOperand as e5m2, KernelOperand as e5m2x2, KernelOperand as e5m2x4, KernelOperand as f16,
+        KernelOperand as f16x2, KernelOperand as f32, KernelOperand as f32x2, KernelOperand as f64,
+        KernelOperand as pred, KernelOperand as s2f6x2, KernelOperand as s8, KernelOperand as s8x4,
+        KernelOperand as s16, KernelOperand as s16x2, KernelOperand as s32, KernelOperand as s64,
+        KernelOperand as samplerref, KernelOperand as surfref, KernelOperand as texref, KernelOperand as tf32,
+        KernelOperand as u8, KernelOperand as u8x4, KernelOperand as u16, KernelOperand as u16x2, KernelOperand as u32,
+        KernelOperand as u64, KernelOperand as ue5m3x2, KernelOperand as ue8m0, KernelOperand as ue8m0x2,
+        KernelOperand as ue8m0x4,
     )
 
 __version__ = "0.1.0"

@@ -23,7 +23,7 @@ from .language.block_needs import may_miss, needs_block
 from .language import Value, check, current, loop, maximum, minimum, ptx, reg, select, shared, when
 from .language.errors import described, located
 from .language.values.literals import known_integer
-from .types import pred
+from .types import KernelOperand, pred
 from .warp import Operator
 
 __all__ = ["broadcast", "reduce", "reduce_max", "reduce_min", "reduce_sum", "scan", "size", "sync", "thread"]
@@ -34,13 +34,13 @@ def sync() -> None:
     ptx.bar.sync(0)
 
 
-def thread() -> Any:
+def thread() -> KernelOperand:
     """The number of the thread in its block, x first: a u32."""
     row = ptx.mad.lo.u32(ptx.tid.z, ptx.ntid.y, ptx.tid.y)
     return ptx.mad.lo.u32(row, ptx.ntid.x, ptx.tid.x)
 
 
-def size() -> Any:
+def size() -> KernelOperand:
     """The number of threads of the block: a u32."""
     return ptx.ntid.x * ptx.ntid.y * ptx.ntid.z
 
@@ -55,7 +55,7 @@ def _sync(threads: int | None) -> None:
         ptx.bar.sync(0, size() + 31 & 0xFFFFFFE0)
 
 
-def broadcast(v: Any, source: Any = 0) -> Any:
+def broadcast(v: Any, source: Any = 0) -> KernelOperand:
     """Every thread gets the ``v`` of thread number ``source``; one that the block does not have stops the kernel.
 
     >>> import numpy as np
@@ -85,7 +85,7 @@ def broadcast(v: Any, source: Any = 0) -> Any:
     return result
 
 
-def reduce(op: Operator, v: Any, threads: int | None = None) -> Any:
+def reduce(op: Operator, v: Any, threads: int | None = None) -> KernelOperand:
     """``op`` over the ``v`` of all threads, in every thread.
 
     ``op`` takes two Values and gives one; it must be associative and commutative. Two barriers; the order in which
@@ -116,24 +116,24 @@ def reduce(op: Operator, v: Any, threads: int | None = None) -> Any:
     return result
 
 
-def reduce_sum(v: Any, threads: int | None = None) -> Any:
+def reduce_sum(v: Any, threads: int | None = None) -> KernelOperand:
     """The sum over all threads, in every thread."""
     return reduce(operator.add, v, threads)
 
 
-def reduce_max(v: Any, threads: int | None = None) -> Any:
+def reduce_max(v: Any, threads: int | None = None) -> KernelOperand:
     """The greatest over all threads, in every thread; NaNs are passed over."""
     return reduce(maximum, v, threads)
 
 
-def reduce_min(v: Any, threads: int | None = None) -> Any:
+def reduce_min(v: Any, threads: int | None = None) -> KernelOperand:
     """The least over all threads, in every thread; NaNs are passed over."""
     return reduce(minimum, v, threads)
 
 
 def scan(
     op: Operator, v: Any, threads: int | None = None, *, exclusive: bool = False, initial: Any = None
-) -> Any:
+) -> KernelOperand:
     """``op`` over the ``v`` of this thread and all before it; over those before it only, if ``exclusive``.
 
     ``op`` must be associative; the operands keep the order of the threads. An exclusive scan gives the first thread
@@ -206,14 +206,14 @@ def _stored(v: Any) -> Any:
 def _combined(op: Operator, parts: Any, lane: Any, warps: int | None) -> Any:
     """``op`` over the part of each warp, in every thread."""
     if warps is None:
-        total = reg(parts[0])
+        each = reg(parts[0])
         with loop(1, size() + 31 >> 5) as number:
-            total.set(op(total, parts[number]))
-        return total.copy()
+            each.set(op(each, parts[number]))
+        return each.copy()
     if warps & (warps - 1) == 0:
         # Each lane takes one part, so that a butterfly of as many lanes as there are warps ends with the whole.
         return warp.reduce(op, parts[lane & (warps - 1)], warps)
-    total = parts[0]
+    total: Any = parts[0]
     for number in range(1, warps):
         total = op(total, parts[number])
     return total

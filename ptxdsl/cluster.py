@@ -75,7 +75,7 @@ def at(place: Any, rank: Any) -> Any:
     One ``mapa``. Loads, stores and atomics of it are over the cluster: ``cluster.at(x, 1)[i] = v``.
     """
     place, number = _shared(place), _rank(rank)
-    base = ptx.mapa.shared__cluster.u32(place.address, number)
+    base: Any = ptx.mapa.shared__cluster.u32(place.address, number)
     if isinstance(place, View):
         return View(place.dtype, _SPACE, base, place.shape, place.strides)
     return Pointer(place.dtype, _SPACE, base)

@@ -6,23 +6,22 @@ its launch is cooperative: ``k.configure(grid, block, cooperative=True)``.
 
 from __future__ import annotations
 
-from typing import Any
 
 from .language import break_if, global_, loop, ptx, when
 from .language.block_needs import needs_cooperation
-from .types import u32
+from .types import KernelOperand, u32
 
 __all__ = ["rank", "size", "sync"]
 
 _ROUND = 1 << 31
 
 
-def rank() -> Any:
+def rank() -> KernelOperand:
     """The number of this block in the grid, counted along x first: a u32."""
     return ptx.ctaid.x + ptx.nctaid.x * (ptx.ctaid.y + ptx.nctaid.y * ptx.ctaid.z)
 
 
-def size() -> Any:
+def size() -> KernelOperand:
     """The number of blocks of the grid: a u32."""
     return ptx.nctaid.x * ptx.nctaid.y * ptx.nctaid.z
 

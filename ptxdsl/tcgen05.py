@@ -213,7 +213,8 @@ class Sums:
         register = _registers(kind, count)
         _loaded("32x32b", 1, start, register, self.dtype)
         lane, first = ptx.laneid, column
-        row, right = (warp << 5) + lane, 0
+        row: Any = (warp << 5) + lane
+        right: Any = 0
         if banks == 2:
             row, right = ((warp & 1) << 5) + lane, (warp >> 1) * (whole // 2)
         if self.pair:

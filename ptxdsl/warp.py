@@ -23,7 +23,7 @@ from .language.block_needs import needs_block
 from .language import Value, maximum, minimum, pack, ptx, select
 from .language.errors import described, located
 from .language.values.literals import known_integer
-from .types import pred, u16, u32
+from .types import KernelOperand, pred, u16, u32
 
 __all__ = [
     "MASK", "broadcast", "lane", "reduce", "reduce_max", "reduce_min", "reduce_sum", "scan", "shuffle", "shuffle_down",
@@ -37,32 +37,32 @@ Operator = Callable[[Any, Any], Any]
 _WHOLE = "launch a multiple of {width} threads, and give those without a number the neutral element of the operation"
 
 
-def lane() -> Any:
+def lane() -> KernelOperand:
     """The number of the lane in its warp, 0 to 31: a u32 read from ``%laneid``."""
     return ptx.laneid
 
 
-def shuffle(v: Any, source: Any, width: int = 32) -> Any:
+def shuffle(v: Any, source: Any, width: int = 32) -> KernelOperand:
     """The ``v`` of lane ``source`` of each segment: an int, or a u32, which may differ from lane to lane."""
     return _shuffled("idx", v, _within(source, width), _clamp(width) | 31)
 
 
-def shuffle_xor(v: Any, mask: Any, width: int = 32) -> Any:
+def shuffle_xor(v: Any, mask: Any, width: int = 32) -> KernelOperand:
     """The ``v`` of the lane whose number differs from one's own in the bits of ``mask``."""
     return _shuffled("bfly", v, _within(mask, width), _clamp(width) | 31)
 
 
-def shuffle_up(v: Any, distance: Any, width: int = 32) -> Any:
+def shuffle_up(v: Any, distance: Any, width: int = 32) -> KernelOperand:
     """The ``v`` of the lane ``distance`` below; one's own where the segment has none."""
     return _shuffled("up", v, _within(distance, width), _clamp(width))
 
 
-def shuffle_down(v: Any, distance: Any, width: int = 32) -> Any:
+def shuffle_down(v: Any, distance: Any, width: int = 32) -> KernelOperand:
     """The ``v`` of the lane ``distance`` above; one's own where the segment has none."""
     return _shuffled("down", v, _within(distance, width), _clamp(width) | 31)
 
 
-def broadcast(v: Any, source: Any = 0, width: int = 32) -> Any:
+def broadcast(v: Any, source: Any = 0, width: int = 32) -> KernelOperand:
     """Every lane gets the ``v`` of lane ``source``.
 
     >>> import numpy as np
@@ -79,7 +79,7 @@ def broadcast(v: Any, source: Any = 0, width: int = 32) -> Any:
     return shuffle(v, source, width)
 
 
-def reduce(op: Operator, v: Any, width: int = 32) -> Any:
+def reduce(op: Operator, v: Any, width: int = 32) -> KernelOperand:
     """``op`` over the ``v`` of all lanes, in every lane: a butterfly of 5 shuffles.
 
     ``op`` takes two Values and gives one; it must be associative and commutative (``maximum``, ``operator.add``, or a
@@ -106,22 +106,22 @@ def reduce(op: Operator, v: Any, width: int = 32) -> Any:
     return v
 
 
-def reduce_sum(v: Any, width: int = 32) -> Any:
+def reduce_sum(v: Any, width: int = 32) -> KernelOperand:
     """The sum over all lanes, in every lane."""
     return reduce(operator.add, v, width)
 
 
-def reduce_max(v: Any, width: int = 32) -> Any:
+def reduce_max(v: Any, width: int = 32) -> KernelOperand:
     """The greatest over all lanes, in every lane; NaNs are passed over."""
     return reduce(maximum, v, width)
 
 
-def reduce_min(v: Any, width: int = 32) -> Any:
+def reduce_min(v: Any, width: int = 32) -> KernelOperand:
     """The least over all lanes, in every lane; NaNs are passed over."""
     return reduce(minimum, v, width)
 
 
-def scan(op: Operator, v: Any, *, exclusive: bool = False, initial: Any = None, width: int = 32) -> Any:
+def scan(op: Operator, v: Any, *, exclusive: bool = False, initial: Any = None, width: int = 32) -> KernelOperand:
     """``op`` over the ``v`` of this lane and all below it; over those below it only, if ``exclusive``.
 
     ``op`` must be associative; the operands keep the order of the lanes. An exclusive scan gives the first lane

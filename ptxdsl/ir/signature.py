@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
 from ..errors import Loc, TraceError, caller
 from ..types import KernelOperand, ScalarType, b8, u32, u64
@@ -109,9 +109,15 @@ class Ptr(KernelOperand, Generic[T]):
     """
 
     if TYPE_CHECKING:
+        @overload
+        def __getitem__(self: Ptr[Ptr[T]], index: Any) -> Ptr[T]: ...
+        @overload
+        def __getitem__(self, index: Any) -> KernelOperand: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
-        def load(self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None, **hints: Any) -> Any: ...
+        def load(
+            self, index: Any = 0, *, width: int = 1, pred: Any = None, out: Any = None, **hints: Any
+        ) -> KernelOperand: ...
         def store(self, index: Any, values: Any, *, pred: Any = None, **hints: Any) -> None: ...
     else:
         def __class_getitem__(cls, dtype: ScalarType | ConstType | PtrType) -> PtrType:

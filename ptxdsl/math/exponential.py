@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..language import ptx, select
-from ..types import f32, f64, s32
+from ..types import KernelOperand, f32, f64, s32
 from .functions import (
     FORMATS,
     fast_two_sum,
@@ -58,7 +58,7 @@ _LIMITS = {f32: (-170.0, 170.0), f64: (-1400.0, 1400.0)}
 """Below and above, e^x is zero and infinity, also times a factor that is large or small."""
 
 
-def scaled(x: Any, exponent: Any) -> Any:
+def scaled(x: Any, exponent: Any) -> KernelOperand:
     """``x * 2**exponent`` for an s32 exponent, in two steps, so that each power exists and only the last one rounds."""
     half = exponent >> 1
     return x * power_of_two(half, x.type) * power_of_two(exponent - half, x.type)
@@ -72,7 +72,7 @@ def _reduced(x: Any) -> tuple[Any, Any]:
     return fma_rn(steps, -second, fma_rn(steps, -first, x)), exponent
 
 
-def exp_of_sum(x: Any, low: Any = None, factor: Any = None, shift: int = 0) -> Any:
+def exp_of_sum(x: Any, low: Any = None, factor: Any = None, shift: int = 0) -> KernelOperand:
     """``e**(x + low) * factor * 2**shift``, for a ``low`` that is small beside ``x``; only the last product rounds."""
     within = clamp(x, *_LIMITS[x.type])
     rest, exponent = _reduced(within)
@@ -84,7 +84,7 @@ def exp_of_sum(x: Any, low: Any = None, factor: Any = None, shift: int = 0) -> A
 
 
 @function_of(f32, f64)
-def exp(x: Any) -> Any:
+def exp(x: Any) -> KernelOperand:
     """e to the power of ``x``, to 1 unit in the last place.
 
     >>> import numpy as np
@@ -102,13 +102,13 @@ def exp(x: Any) -> Any:
 
 
 @function_of(f32)
-def exp_approx(x: Any) -> Any:
+def exp_approx(x: Any) -> KernelOperand:
     """e to the power of ``x`` by ``ex2.approx``: relative error at most ``2^-22 + |x| * 2^-23``."""
     return ptx.ex2.approx.f32(x * _LOG2E)
 
 
 @function_of(f32, f64)
-def exp2(x: Any) -> Any:
+def exp2(x: Any) -> KernelOperand:
     """2 to the power of ``x``, to 1 unit in the last place."""
     low, high = (-151.0, 129.0) if x.type is f32 else (-1076.0, 1025.0)
     within = clamp(x, low, high)
@@ -119,13 +119,13 @@ def exp2(x: Any) -> Any:
 
 
 @function_of(f32)
-def exp2_approx(x: Any) -> Any:
+def exp2_approx(x: Any) -> KernelOperand:
     """2 to the power of ``x``: one ``ex2.approx``, relative error at most 2^-22."""
     return ptx.ex2.approx.f32(x)
 
 
 @function_of(f32, f64)
-def exp10(x: Any) -> Any:
+def exp10(x: Any) -> KernelOperand:
     """10 to the power of ``x``, to 2 ulp."""
     low, high = (-46.0, 39.0) if x.type is f32 else (-325.0, 309.0)
     within = clamp(x, low, high)
@@ -139,7 +139,7 @@ def exp10(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def expm1(x: Any) -> Any:
+def expm1(x: Any) -> KernelOperand:
     """``exp(x) - 1``, to 2 ulp, near 0 too."""
     low, high = (-20.0, 88.8) if x.type is f32 else (-40.0, 709.9)
     rest, exponent = _reduced(clamp(x, low, high))
@@ -231,7 +231,7 @@ def _finished(x: Any, result: Any) -> Any:
 
 
 @function_of(f32, f64)
-def log(x: Any) -> Any:
+def log(x: Any) -> KernelOperand:
     """The natural logarithm, to 1 unit in the last place. Of 0 it is -inf, of negative numbers NaN."""
     m, exponent = _split(x)
     first, second = _log1p(m)
@@ -240,13 +240,13 @@ def log(x: Any) -> Any:
 
 
 @function_of(f32)
-def log_approx(x: Any) -> Any:
+def log_approx(x: Any) -> KernelOperand:
     """The natural logarithm by ``lg2.approx``: absolute error at most 2^-22 near 1, relative 2^-21 elsewhere."""
     return ptx.lg2.approx.f32(x) * math.log(2)
 
 
 @function_of(f32, f64)
-def log2(x: Any) -> Any:
+def log2(x: Any) -> KernelOperand:
     """The logarithm to base 2, to 2 units in the last place. Of 0 it is -inf, of negative numbers NaN."""
     m, exponent = _split(x)
     first, second = _log1p(m)
@@ -256,13 +256,13 @@ def log2(x: Any) -> Any:
 
 
 @function_of(f32)
-def log2_approx(x: Any) -> Any:
+def log2_approx(x: Any) -> KernelOperand:
     """The logarithm to base 2: one ``lg2.approx``, absolute error at most 2^-22 near 1, relative elsewhere."""
     return ptx.lg2.approx.f32(x)
 
 
 @function_of(f32, f64)
-def log10(x: Any) -> Any:
+def log10(x: Any) -> KernelOperand:
     """The logarithm to base 10, to 2 ulp. Of 0 it is -inf, of negative numbers NaN."""
     m, exponent = _split(x)
     first, second = _log1p(m)
@@ -273,7 +273,7 @@ def log10(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def log1p(x: Any) -> Any:
+def log1p(x: Any) -> KernelOperand:
     """``log(1 + x)``, to 2 ulp, near 0 too. Of -1 it is -inf, below it NaN."""
     total, error = two_sum(x, 1.0)
     m, exponent = _split(total)

@@ -10,7 +10,7 @@ from ..errors import PtxTypeError
 from ..language import Value, ptx, reg
 from ..language.errors import described, located, mismatch, named
 from ..language.values.literals import is_number
-from ..types import ScalarType, bf16, f16, f32, f64, pred, s16, s32, s64
+from ..types import KernelOperand, ScalarType, bf16, f16, f32, f64, pred, s16, s32, s64
 
 __all__ = [
     "FORMATS", "Float", "fast_two_sum", "fma_rn", "function_of", "has_sign", "is_nan", "polynomial", "power_of_two",
@@ -137,19 +137,19 @@ def values(*arguments: Any) -> list[Any]:
     return [a if isinstance(a, Value) else reg(kind, a).copy() for a in arguments]
 
 
-def fma_rn(a: Any, b: Any, c: Any) -> Any:
+def fma_rn(a: Any, b: Any, c: Any) -> KernelOperand:
     """``a * b + c``, rounded once; at least one is a Value."""
     kind = next(v.type for v in (a, b, c) if isinstance(v, Value))
     return ptx[f"fma.rn.{kind}"](a, b, c)
 
 
-def quotient(a: Any, b: Any) -> Any:
+def quotient(a: Any, b: Any) -> KernelOperand:
     """``a / b``, rounded once; at least one is a Value."""
     kind = next(v.type for v in (a, b) if isinstance(v, Value))
     return ptx[f"div.rn.{kind}"](a, b)
 
 
-def polynomial(x: Any, *coefficients: float) -> Any:
+def polynomial(x: Any, *coefficients: float) -> KernelOperand:
     """The polynomial with these coefficients, the highest power first, by Horner's rule."""
     result: Any = coefficients[0]
     for coefficient in coefficients[1:]:
@@ -157,16 +157,16 @@ def polynomial(x: Any, *coefficients: float) -> Any:
     return result
 
 
-def is_nan(x: Any) -> Any:
+def is_nan(x: Any) -> KernelOperand:
     return ptx[f"testp.notanumber.{x.type}"](x)
 
 
-def has_sign(x: Any) -> Any:
+def has_sign(x: Any) -> KernelOperand:
     """Whether the sign bit is set: of -0 and of NaNs too."""
     return x.bits(FORMATS[x.type].integer) < 0
 
 
-def power_of_two(exponent: Any, kind: ScalarType) -> Any:
+def power_of_two(exponent: Any, kind: ScalarType) -> KernelOperand:
     """``2**exponent`` for an s32 exponent, which must be that of a normal number."""
     form = FORMATS[kind]
     biased = exponent.to(s64) if form.integer is s64 else exponent

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..language import ptx, select
-from ..types import f32, f64
+from ..types import KernelOperand, f32, f64
 from .exponential import exp, exp_of_sum, expm1, log, log1p
 from .functions import fma_rn, function_of, polynomial, quotient
 
@@ -31,7 +31,7 @@ def _signed(size: Any, x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def sinh(x: Any) -> Any:
+def sinh(x: Any) -> KernelOperand:
     """The hyperbolic sine, to 2 ulp."""
     square, size = x * x, abs(x)
     small = fma_rn(size * square, polynomial(square, *_SINH[x.type]), size)
@@ -40,14 +40,14 @@ def sinh(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def cosh(x: Any) -> Any:
+def cosh(x: Any) -> KernelOperand:
     """The hyperbolic cosine, to 2 ulp."""
     half = exp_of_sum(abs(x), shift=-1)
     return half + quotient(0.25, half)
 
 
 @function_of(f32, f64)
-def tanh(x: Any) -> Any:
+def tanh(x: Any) -> KernelOperand:
     """The hyperbolic tangent, to 2 ulp in f32, to 3 in f64."""
     size = abs(x)
     if x.type is f64:
@@ -60,13 +60,13 @@ def tanh(x: Any) -> Any:
 
 
 @function_of(f32)
-def tanh_approx(x: Any) -> Any:
+def tanh_approx(x: Any) -> KernelOperand:
     """The hyperbolic tangent: one ``tanh.approx``, relative error at most 2^-10.9."""
     return ptx.tanh.approx.f32(x)
 
 
 @function_of(f32, f64)
-def asinh(x: Any) -> Any:
+def asinh(x: Any) -> KernelOperand:
     """The inverse of `sinh`, to 4 ulp."""
     size = abs(x)
     large = 2.0**13 if x.type is f32 else 2.0**28
@@ -78,7 +78,7 @@ def asinh(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def acosh(x: Any) -> Any:
+def acosh(x: Any) -> KernelOperand:
     """The inverse of `cosh`, for ``x >= 1``, to 4 ulp; below it is NaN."""
     large = 2.0**13 if x.type is f32 else 2.0**28
     above = ptx[f"min.{x.type}"](x, large) - 1.0
@@ -88,7 +88,7 @@ def acosh(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def atanh(x: Any) -> Any:
+def atanh(x: Any) -> KernelOperand:
     """The inverse of `tanh`, to 4 ulp. Of 1 and -1 it is infinite, beyond them NaN."""
     size = abs(x)
     return _signed(log1p(quotient(size + size, 1.0 - size)) * 0.5, x)

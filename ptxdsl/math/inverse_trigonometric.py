@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..language import ptx, select
-from ..types import f32, f64
+from ..types import KernelOperand, f32, f64
 from .functions import fma_rn, function_of, has_sign, is_nan, polynomial, quotient, values
 
 _PI = {f32: (3.1415927410125732, -8.742277657347586e-08), f64: (math.pi, 1.2246467991473532e-16)}
@@ -45,7 +45,7 @@ def _near_one(size: Any) -> Any:
 
 
 @function_of(f32, f64)
-def asin(x: Any) -> Any:
+def asin(x: Any) -> KernelOperand:
     """The arc sine in radians, to 2 ulp; NaN beyond 1 and -1."""
     size, square = abs(x), x * x
     small = fma_rn(size * square, polynomial(square, *_ASIN[x.type]), size)
@@ -55,7 +55,7 @@ def asin(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def acos(x: Any) -> Any:
+def acos(x: Any) -> KernelOperand:
     """The arc cosine in radians, to 2 ulp; NaN beyond 1 and -1."""
     size, square = abs(x), x * x
     high, low = _PI[x.type]
@@ -66,14 +66,14 @@ def acos(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def atan(x: Any) -> Any:
+def atan(x: Any) -> KernelOperand:
     """The arc tangent in radians, to 2 ulp."""
     size = abs(x)
     return ptx[f"copysign.{x.type}"](x, _angle(size, 1.0, size > 1.0))
 
 
 @function_of(f32, f64)
-def atan2(y: Any, x: Any) -> Any:
+def atan2(y: Any, x: Any) -> KernelOperand:
     """The angle of the point (x, y) in radians, from -pi to pi, to 2 ulp; signed zeros and infinities as in C."""
     y, x = values(y, x)
     width, height = abs(x), abs(y)

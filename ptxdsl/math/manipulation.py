@@ -8,11 +8,11 @@ from typing import Any
 from ..errors import PtxTypeError
 from ..language import Value, maximum, minimum, ptx, reg, select
 from ..language.errors import described, located
-from ..types import bf16, f16, f32, f64, s32
+from ..types import KernelOperand, bf16, f16, f32, f64, s32
 from .functions import FORMATS, fma_rn, function_of, has_sign, is_nan, power_of_two, values
 
 
-def fma(a: Any, b: Any, c: Any) -> Any:
+def fma(a: Any, b: Any, c: Any) -> KernelOperand:
     """``a * b + c``, rounded once: one ``fma.rn``. Exact to half a unit in the last place."""
     given = [v for v in (a, b, c) if isinstance(v, Value)]
     if not given or not given[0].type.is_float:
@@ -21,69 +21,69 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return fma_rn(a, b, c)
 
 
-def clamp(x: Any, low: Any, high: Any) -> Any:
+def clamp(x: Any, low: Any, high: Any) -> KernelOperand:
     """``x``, but not below ``low`` nor above ``high``: a ``max`` and a ``min``. A NaN becomes ``low``. Integers too."""
     return minimum(maximum(x, low), high)
 
 
 @function_of(f32, f64)
-def fabs(x: Any) -> Any:
+def fabs(x: Any) -> KernelOperand:
     """The absolute value: ``abs(x)``."""
     return abs(x)
 
 
 @function_of(f32, f64)
-def fmax(x: Any, y: Any) -> Any:
+def fmax(x: Any, y: Any) -> KernelOperand:
     """The larger one; of a NaN and a number the number: one ``max``."""
     return maximum(*values(x, y))
 
 
 @function_of(f32, f64)
-def fmin(x: Any, y: Any) -> Any:
+def fmin(x: Any, y: Any) -> KernelOperand:
     """The smaller one; of a NaN and a number the number: one ``min``."""
     return minimum(*values(x, y))
 
 
 @function_of(f32, f64)
-def fdim(x: Any, y: Any) -> Any:
+def fdim(x: Any, y: Any) -> KernelOperand:
     """``x - y`` where that is positive, else 0."""
     x, y = values(x, y)
     return select(x <= y, 0.0, x - y)
 
 
 @function_of(f32, f64)
-def copysign(x: Any, y: Any) -> Any:
+def copysign(x: Any, y: Any) -> KernelOperand:
     """The size of ``x`` with the sign of ``y``: one ``copysign``."""
     x, y = values(x, y)
     return ptx[f"copysign.{x.type}"](y, x)
 
 
 @function_of(f32, f64)
-def isnan(x: Any) -> Any:
+def isnan(x: Any) -> KernelOperand:
     """A predicate: one ``testp.notanumber``."""
     return is_nan(x)
 
 
 @function_of(f32, f64)
-def isinf(x: Any) -> Any:
+def isinf(x: Any) -> KernelOperand:
     """A predicate: one ``testp.infinite``."""
     return ptx[f"testp.infinite.{x.type}"](x)
 
 
 @function_of(f32, f64)
-def isfinite(x: Any) -> Any:
+def isfinite(x: Any) -> KernelOperand:
     """A predicate: one ``testp.finite``."""
     return ptx[f"testp.finite.{x.type}"](x)
 
 
 @function_of(f32, f64, f16, bf16)
-def signbit(x: Any) -> Any:
+def signbit(x: Any) -> KernelOperand:
     """A predicate: whether the sign bit is set, of -0 and of NaNs too."""
     return has_sign(x)
 
 
 @function_of(f32, f64, f16, bf16)
-def nextafter(x: Any, y: Any) -> Any:
+def nextafter(x: Any, y: Any) -> KernelOperand:
     """The number of the format next to ``x`` towards ``y``."""
     x, y = values(x, y)
     form = FORMATS[x.type]
@@ -111,7 +111,7 @@ def normalized(x: Any) -> tuple[Any, Any]:
 
 
 @function_of(f32, f64)
-def ilogb(x: Any) -> Any:
+def ilogb(x: Any) -> KernelOperand:
     """The exponent of ``x`` as an s32: 1 for 2 and 3. Of 0 and NaN it is -2^31, of infinities 2^31 - 1."""
     _, exponent = normalized(x)
     exponent = select(isfinite(x), exponent, 2**31 - 1)
@@ -119,7 +119,7 @@ def ilogb(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def logb(x: Any) -> Any:
+def logb(x: Any) -> KernelOperand:
     """The exponent of ``x`` as a float. Of 0 it is -inf, of infinities inf."""
     _, exponent = normalized(x)
     result = select(isfinite(x), exponent.to(x.type), x * x)
@@ -136,7 +136,7 @@ def frexp(x: Any) -> tuple[Any, Any]:
 
 
 @function_of(f32, f64)
-def ldexp(x: Any, n: Any) -> Any:
+def ldexp(x: Any, n: Any) -> KernelOperand:
     """``x * 2**n`` for an s32 ``n``, rounded once where the result is subnormal."""
     if not isinstance(n, Value):
         n = reg(s32, n).copy()

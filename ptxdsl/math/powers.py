@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from ..language import maximum, minimum, ptx, reg, select
-from ..types import f32, f64
+from ..types import KernelOperand, f32, f64
 from .exponential import exp2, exp_of_sum, log2, log_as_sum
 from .functions import FORMATS, fma_rn, function_of, has_sign, is_nan, quotient, two_product, values
 
 
 @function_of(f32, f64)
-def sqrt(x: Any) -> Any:
+def sqrt(x: Any) -> KernelOperand:
     """The square root: one ``sqrt.rn``, exact to half a unit in the last place.
 
     >>> import numpy as np
@@ -30,25 +30,25 @@ def sqrt(x: Any) -> Any:
 
 
 @function_of(f32)
-def sqrt_approx(x: Any) -> Any:
+def sqrt_approx(x: Any) -> KernelOperand:
     """The square root by ``sqrt.approx``: relative error at most 2^-23."""
     return ptx.sqrt.approx.f32(x)
 
 
 @function_of(f32, f64)
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Any) -> KernelOperand:
     """``1 / sqrt(x)``, to 2 units in the last place: a square root and a division."""
     return ptx[f"rcp.rn.{x.type}"](sqrt(x))
 
 
 @function_of(f32)
-def rsqrt_approx(x: Any) -> Any:
+def rsqrt_approx(x: Any) -> KernelOperand:
     """``1 / sqrt(x)`` by ``rsqrt.approx``: relative error at most 2^-22.9."""
     return ptx.rsqrt.approx.f32(x)
 
 
 @function_of(f32, f64)
-def cbrt(x: Any) -> Any:
+def cbrt(x: Any) -> KernelOperand:
     """The cube root, also of negative numbers, to 1 ulp."""
     form = FORMATS[x.type]
     size = abs(x)
@@ -68,7 +68,7 @@ def cbrt(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: Any, y: Any) -> KernelOperand:
     """``sqrt(x*x + y*y)``, to 1.1 ulp, without overflow on the way; of an infinity and anything it is infinity."""
     x, y = (abs(v) for v in values(x, y))
     form = FORMATS[x.type]
@@ -84,7 +84,7 @@ def hypot(x: Any, y: Any) -> Any:
 
 
 @function_of(f32, f64)
-def pow(x: Any, y: Any) -> Any:  # noqa: A001
+def pow(x: Any, y: Any) -> KernelOperand:  # noqa: A001
     """``x`` to the power of ``y``, to 1 ulp, with the special cases of C's ``pow``.
 
     That of f32 is computed in f64, which costs about 70 instructions that a consumer GPU runs slowly; that of f64 has
@@ -111,7 +111,7 @@ def pow(x: Any, y: Any) -> Any:  # noqa: A001
 
 
 @function_of(f32)
-def pow_approx(x: Any, y: Any) -> Any:
+def pow_approx(x: Any, y: Any) -> KernelOperand:
     """``x`` to the power of ``y`` for a positive ``x``, by ``lg2.approx`` and ``ex2.approx``.
 
     The relative error grows with the size of the result's exponent: about ``2^-22 * (1 + |y * log2(x)|)``.

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..language import break_if, loop, ptx, reg, select, when
-from ..types import f32, f64, s32, s64, u32, u64
+from ..types import KernelOperand, f32, f64, s32, s64, u32, u64
 from .functions import FORMATS, function_of, has_sign, values
 from .manipulation import ldexp, normalized
 
@@ -16,25 +16,25 @@ def _whole(x: Any, rounding: str) -> Any:
 
 
 @function_of(f32, f64)
-def floor(x: Any) -> Any:
+def floor(x: Any) -> KernelOperand:
     """The largest whole number up to ``x``, as a float: one ``cvt.rmi``."""
     return _whole(x, "rmi")
 
 
 @function_of(f32, f64)
-def ceil(x: Any) -> Any:
+def ceil(x: Any) -> KernelOperand:
     """The least whole number from ``x`` on, as a float: one ``cvt.rpi``."""
     return _whole(x, "rpi")
 
 
 @function_of(f32, f64)
-def trunc(x: Any) -> Any:
+def trunc(x: Any) -> KernelOperand:
     """The whole part, as a float: one ``cvt.rzi``."""
     return _whole(x, "rzi")
 
 
 @function_of(f32, f64)
-def rint(x: Any) -> Any:
+def rint(x: Any) -> KernelOperand:
     """The nearest whole number, of two the even one, as a float: one ``cvt.rni``."""
     return _whole(x, "rni")
 
@@ -44,7 +44,7 @@ nearbyint = rint
 
 
 @function_of(f32, f64)
-def round(x: Any) -> Any:  # noqa: A001
+def round(x: Any) -> KernelOperand:  # noqa: A001
     """The nearest whole number, of two the one farther from 0, as a float."""
     whole = _whole(x, "rzi")
     away = ptx[f"copysign.{x.type}"](x, whole + ptx[f"copysign.{x.type}"](x, 1.0))
@@ -52,13 +52,13 @@ def round(x: Any) -> Any:  # noqa: A001
 
 
 @function_of(f32, f64)
-def lrint(x: Any) -> Any:
+def lrint(x: Any) -> KernelOperand:
     """The nearest whole number, of two the even one, as an s64; what is beyond its range becomes its end."""
     return x.to(s64, "rni")
 
 
 @function_of(f32, f64)
-def lround(x: Any) -> Any:
+def lround(x: Any) -> KernelOperand:
     """The nearest whole number, of two the one farther from 0, as an s64; what is beyond its range becomes its end."""
     return round(x).to(s64, "rzi")
 
@@ -110,13 +110,13 @@ def remquo(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @function_of(f32, f64)
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: Any, y: Any) -> KernelOperand:
     """``x - n * y`` for the ``n`` nearest to ``x / y``, of two the even one. Exact. NaN: see `remquo`."""
     return remquo(x, y)[0]
 
 
 @function_of(f32, f64)
-def fmod(x: Any, y: Any) -> Any:
+def fmod(x: Any, y: Any) -> KernelOperand:
     """``x - n * y`` for the whole part ``n`` of ``x / y``, with the sign of ``x``. Exact. NaN: see `remquo`."""
     x, y = values(x, y)
     rest, _, fits = _remainder(x, y)

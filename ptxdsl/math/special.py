@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..language import break_if, loop, maximum, minimum, ptx, reg, select
-from ..types import f32, f64
+from ..types import KernelOperand, f32, f64
 from .exponential import exp_of_sum, log, log1p, log_as_sum
 from .functions import fma_rn, function_of, is_nan, polynomial, quotient, two_product, two_sum
 from .trigonometric import sinpi
@@ -67,7 +67,7 @@ def _erfc_far(size: Any) -> Any:
 
 
 @function_of(f32, f64)
-def erf(x: Any) -> Any:
+def erf(x: Any) -> KernelOperand:
     """The error function, to 2 ulp.
 
     >>> import numpy as np
@@ -87,7 +87,7 @@ def erf(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def erfc(x: Any) -> Any:
+def erfc(x: Any) -> KernelOperand:
     """``1 - erf(x)``, to 4 ulp (6 in f64), also where it is small."""
     far = _erfc_far(abs(x))
     return select(is_nan(x), x, select(x < 0.5, select(x > -0.5, 1.0 - _erf_near(x), 2.0 - far), far))
@@ -114,7 +114,7 @@ def _log_gamma(x: Any) -> tuple[Any, Any]:
 
 
 @function_of(f32, f64)
-def tgamma(x: Any) -> Any:
+def tgamma(x: Any) -> KernelOperand:
     """The gamma function, to 1 ulp in f32, computed in f64, and to 12 ulp in f64.
 
     Of 0 it is infinite with its sign, of negative whole numbers NaN.
@@ -141,7 +141,7 @@ def tgamma(x: Any) -> Any:
 
 
 @function_of(f32, f64)
-def lgamma(x: Any) -> Any:
+def lgamma(x: Any) -> KernelOperand:
     """The logarithm of the absolute value of the gamma function.
 
     To 1 ulp in f32, computed in f64; in f64 to 6 ulp, for negative ``x`` to an absolute error of 2^-48 times the larger

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..language import const, ptx, reg, select, when
-from ..types import f32, f64, s32, s64, u32, u64
+from ..types import KernelOperand, f32, f64, s32, s64, u32, u64
 from .functions import fast_two_sum, fma_rn, function_of, polynomial, power_of_two, quotient, two_product, two_sum
 
 _HALF_PI = {
@@ -145,13 +145,13 @@ def _finite(x: Any, result: Any) -> Any:
 
 
 @function_of(f32, f64)
-def sin(x: Any) -> Any:
+def sin(x: Any) -> KernelOperand:
     """The sine of ``x`` radians, to 2 ulp. Far from 0 (100,000 in f32, 500,000 in f64) a branch reduces ``x``."""
     return select(x == 0.0, x, _finite(x, _sine(*_reduced(x))))
 
 
 @function_of(f32, f64)
-def cos(x: Any) -> Any:
+def cos(x: Any) -> KernelOperand:
     """The cosine of ``x`` radians, to 2 ulp."""
     r, rest, quadrant = _reduced(x)
     return _finite(x, _sine(r, rest, quadrant + 1))
@@ -166,7 +166,7 @@ def sincos(x: Any) -> tuple[Any, Any]:
 
 
 @function_of(f32, f64)
-def tan(x: Any) -> Any:
+def tan(x: Any) -> KernelOperand:
     """The tangent of ``x`` radians, to 3 ulp."""
     r, rest, quadrant = _reduced(x)
     square = r * r
@@ -189,26 +189,26 @@ def _quarters(x: Any) -> tuple[Any, Any, Any]:
 
 
 @function_of(f32, f64)
-def sinpi(x: Any) -> Any:
+def sinpi(x: Any) -> KernelOperand:
     """The sine of ``x * pi`` without the error of that product, to 2 ulp; exact zeros at whole numbers."""
     result = _sine(*_quarters(x))
     return select(result == 0.0, x * 0.0, _finite(x, result))
 
 
 @function_of(f32, f64)
-def cospi(x: Any) -> Any:
+def cospi(x: Any) -> KernelOperand:
     """The cosine of ``x * pi`` without the error of that product, to 2 ulp."""
     r, rest, quadrant = _quarters(x)
     return _finite(x, _sine(r, rest, quadrant + 1) + 0.0)
 
 
 @function_of(f32)
-def sin_approx(x: Any) -> Any:
+def sin_approx(x: Any) -> KernelOperand:
     """The sine: one ``sin.approx``, absolute error at most 2^-20.5 for ``|x| <= 2 pi``, and worse beyond."""
     return ptx.sin.approx.f32(x)
 
 
 @function_of(f32)
-def cos_approx(x: Any) -> Any:
+def cos_approx(x: Any) -> KernelOperand:
     """The cosine: one ``cos.approx``, absolute error at most 2^-20.5 for ``|x| <= 2 pi``, and worse beyond."""
     return ptx.cos.approx.f32(x)

@@ -144,8 +144,8 @@ def across_block(
 ) -> None:
     """``ptx.warp.reduce_sum`` or ``reduce_max``, then one value a warp becomes one a block, in ``stats``."""
     for distance in (16, 8, 4, 2, 1):
-        other = ptx.shfl.sync.bfly.b32(value.bits(b32), distance, 31, 0xFFFFFFFF)
-        combine(value, other.bits(f32), out=value)
+        partner = ptx.shfl.sync.bfly.b32(value.bits(b32), distance, 31, 0xFFFFFFFF)
+        combine(value, partner.bits(f32), out=value)
     with when(lane == 0):
         ptx.st.shared.f32(element(partials, warp), value)
     ptx.bar.sync(0)

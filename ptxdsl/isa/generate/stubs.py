@@ -26,13 +26,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..values.value import Value
+from ...types import KernelOperand
 
 class Instruction:
     mnemonic: str
     def __getattr__(self, name: str) -> Instruction: ...
     def __getitem__(self, modifiers: str) -> Instruction: ...
-    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any: ...
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> KernelOperand: ...
 
 class _Step:
     mnemonic: str
@@ -51,9 +51,9 @@ def stub() -> str:
         names.append(f"    {attribute(opcode)}: _{opcode}\n")
     parts = sorted({special.components for special in special_registers().values() if special.components})
     for components in parts:
-        classes.append(_class(f"_{''.join(components)}", [f"    {component}: Value\n" for component in components], ""))
+        classes.append(_class(f"_{''.join(components)}", [f"    {each}: KernelOperand\n" for each in components], ""))
     for special in special_registers().values():
-        kind = f"_{''.join(special.components)}" if special.components else "Value"
+        kind = f"_{''.join(special.components)}" if special.components else "KernelOperand"
         names.append(f"    {special.name[1:]}: {kind}\n")
     return _HEAD + "\n".join(classes) + "\n" + "".join(names) + "\nptx: Namespace\n"
 
@@ -120,8 +120,9 @@ def _call(complete: list[Row]) -> str:
     lines = dict.fromkeys(f"{row.doc} ``{row.opcode} {operands_of(row)}``, from {lowest_of(row)}." for row in complete)
     gives = any(template.spec.result for row in complete for template in row.operands)
     signature = "".join(f"{parameter}, " for parameter in (*parameters, *("/",) * bool(parameters)))
+    result = "KernelOperand" if gives else "None"
     return (
-        f"    def __call__(self, {signature}*, out: Any = None, pred: Any = None) -> {'Any' if gives else 'None'}:\n"
+        f"    def __call__(self, {signature}*, out: Any = None, pred: Any = None) -> {result}:\n"
         f'        """{(chr(10) + " " * 8).join(lines)}"""\n'
     )
 

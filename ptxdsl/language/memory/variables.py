@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import ir
 from ...errors import PtxTypeError, TraceError, caller
-from ...ir.signature import ConstType
+from ...ir.signature import ConstType, Ptr
 from ...isa.targets import Limits
 from ...types import TYPES, KernelOperand, ScalarType, b8, dtype_of
 from ..builder import Trace, current
@@ -48,7 +48,7 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
     return tuple(int(extent) for extent in shape)
 
 
-def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, ...], align: int) -> View:
+def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, ...], align: int) -> Any:
     shape, align = _shape(space, dtype, extents), _alignment(align)
     symbol = trace.unique(variable_name(space))
     variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
@@ -59,7 +59,7 @@ def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, .
     return with_extents(view, symbol, True)
 
 
-def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+def shared(dtype: ScalarType, *shape: int, align: int = 16) -> Ptr[KernelOperand]:
     """An array that the threads of a block share: ``shared(f32, 16, 17)``, in C order, aligned to ``align`` bytes.
 
     Its contents are undefined until they are written. All static arrays of a kernel together have 48 KiB.
@@ -89,7 +89,7 @@ def shared(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     return view
 
 
-def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
+def local(dtype: ScalarType, *shape: int, align: int = 16) -> Ptr[KernelOperand]:
     """An array that each thread has for itself, for what must be indexed at run time; slow memory behind caches.
 
     The extents are Python ints. Nothing is in it at first: write before you read.
@@ -111,7 +111,7 @@ def local(dtype: ScalarType, *shape: int, align: int = 16) -> View:
 
 def global_(
     dtype: ScalarType, *shape: int, align: int = 16, linkage: str = "", managed: bool = False
-) -> View:
+) -> Ptr[KernelOperand]:
     """An array of the module in global memory: one for all blocks and launches, zero when the module is loaded.
 
     With a ``linkage`` (``"visible"``, ``"weak"`` or ``"common"``) other modules see it, under the name of the Python
@@ -155,7 +155,7 @@ def global_(
     )
     trace.needs_verification |= dtype.bits > 64
     view = View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
-    return with_extents(view, symbol, True)
+    return with_extents(view, symbol, True)  # type: ignore[return-value]
 
 
 def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
@@ -165,7 +165,7 @@ def param(dtype: ScalarType, *shape: int, align: int = 16) -> View:
     return _declared(trace, "param", dtype, shape, align)
 
 
-def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Pointer:
+def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int = 16) -> Ptr[KernelOperand]:
     """The shared memory whose size the launch gives: a pointer to it, ``offset`` bytes from its start.
 
     With a shape it is an array of that shape. All calls in a kernel give the same memory.
@@ -192,8 +192,9 @@ def dynamic_shared(dtype: ScalarType, *shape: int, offset: int = 0, align: int =
     variable.align = max(variable.align or 16, _alignment(align), dtype.bytes)
     base = Declared(trace, symbol, common=True)
     if not shape:
-        return Pointer(dtype, "shared", base, offset)
-    return with_extents(View(dtype, "shared", base, extents, row_major(extents), offset), symbol, False)
+        return Pointer(dtype, "shared", base, offset)  # type: ignore[return-value]
+    view = View(dtype, "shared", base, extents, row_major(extents), offset)
+    return with_extents(view, symbol, False)  # type: ignore[return-value]
 
 
 class const(KernelOperand, Generic[T]):

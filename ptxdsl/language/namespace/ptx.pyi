@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..values.value import Value
+from ...types import KernelOperand
 
 class Instruction:
     mnemonic: str
     def __getattr__(self, name: str) -> Instruction: ...
     def __getitem__(self, modifiers: str) -> Instruction: ...
-    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> Any: ...
+    def __call__(self, *operands: Any, out: Any = None, pred: Any = None) -> KernelOperand: ...
 
 class _Step:
     mnemonic: str
@@ -29,19 +29,19 @@ class _abs(_Step):
     s64: _abs_6
 
 class _abs_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a|. ``abs d, a``, from PTX 7.0 sm_80."""
 
 class _abs_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a|. ``abs d, a``, from PTX 6.5 sm_75."""
 
 class _abs_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a|. ``abs d, a``, from PTX 6.3 sm_75."""
 
 class _abs_4(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a|. ``abs d, a``, from PTX 6.3 sm_75."""
 
 class _abs_5(_Step):
@@ -50,14 +50,14 @@ class _abs_5(_Step):
     f32: _abs_3
 
 class _abs_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a|. ``abs d, a``, from PTX 6.3 sm_75."""
 
 class _activemask(_Step):
     b32: _activemask_1
 
 class _activemask_1(_Step):
-    def __call__(self, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mask of the lanes that execute this together. ``activemask d``, from PTX 6.3 sm_75."""
 
 class _add(_Step):
@@ -90,12 +90,12 @@ class _add(_Step):
     u8x4: _add_13
 
 class _add_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 7.8 sm_90."""
 
 class _add_2(_Step):
     f32x2: _add_16
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 7.8 sm_90."""
 
 class _add_3(_Step):
@@ -114,23 +114,23 @@ class _add_4(_Step):
     ue8m0x4: _add_18
 
 class _add_5(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_6(_Step):
     bf16: _add_19
     f16: _add_19
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_7(_Step):
     bf16x2: _add_20
     f16x2: _add_20
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b in each half. ``add d, a, b``, from PTX 8.6 sm_100."""
 
 class _add_8(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_9(_Step):
@@ -170,7 +170,7 @@ class _add_12(_Step):
     sat: _add_26
 
 class _add_13(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_14(_Step):
@@ -192,15 +192,15 @@ class _add_16(_Step):
     f32x2: _add_32
 
 class _add_17(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b; the carry goes to CC. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_18(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + c in each lane. ``add d, a, c``, from PTX 9.4 sm_100a."""
 
 class _add_19(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + c, a widened. ``add d, a, c``, from PTX 8.6 sm_100."""
 
 class _add_20(_Step):
@@ -208,15 +208,15 @@ class _add_20(_Step):
 
 class _add_21(_Step):
     f32x2: _add_34
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_22(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_23(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b in each half. ``add d, a, b``, from PTX 8.6 sm_100."""
 
 class _add_24(_Step):
@@ -254,15 +254,15 @@ class _add_30(_Step):
     sat: _add_35
 
 class _add_31(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b, clamped to the range of the type. ``add d, a, b``, from PTX 6.3 sm_75."""
 
 class _add_32(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b in each half, narrowed. ``add d, a, b``, from PTX 9.4 sm_107f."""
 
 class _add_33(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + c in each half, a widened. ``add d, a, c``, from PTX 9.4 sm_107f."""
 
 class _add_34(_Step):
@@ -275,7 +275,7 @@ class _add_36(_Step):
     f32x2: _add_34
 
 class _add_37(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b in each half, narrowed. ``add d, a, b``, from PTX 9.4 sm_107f."""
 
 class _addc(_Step):
@@ -292,7 +292,7 @@ class _addc_1(_Step):
     u64: _addc_2
 
 class _addc_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a + b + carry. ``addc d, a, b``, from PTX 6.3 sm_75."""
 
 class _alloca(_Step):
@@ -300,7 +300,7 @@ class _alloca(_Step):
     u64: _alloca_1
 
 class _alloca_1(_Step):
-    def __call__(self, a: Any, align: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, align: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The address of a bytes of new stack memory. ``alloca d, a{, align}``, from PTX 7.3 sm_75."""
 
 class _and(_Step):
@@ -310,7 +310,7 @@ class _and(_Step):
     pred: _and_1
 
 class _and_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a & b. ``and d, a, b``, from PTX 6.3 sm_75."""
 
 class _applypriority(_Step):
@@ -479,7 +479,7 @@ class _atom_11(_Step):
     v4: _atom_14
 
 class _atom_12(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes d + b. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_13(_Step):
@@ -501,18 +501,18 @@ class _atom_15(_Step):
     b64: _atom_16
 
 class _atom_16(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes d op b. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_17(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes c if it equals b. ``atom d, [a], b, c``, from PTX 6.3 sm_75."""
 
 class _atom_18(_Step):
     u32: _atom_19
 
 class _atom_19(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes d + 1, 0 after b, or d - 1, b after 0. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_20(_Step):
@@ -521,7 +521,7 @@ class _atom_20(_Step):
     b64: _atom_21
 
 class _atom_21(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes b. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_22(_Step):
@@ -537,7 +537,7 @@ class _atom_23(_Step):
     v8: _atom_29
 
 class _atom_24(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes the lesser or greater of it and b. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_25(_Step):
@@ -567,7 +567,7 @@ class _atom_27(_Step):
     v8: _atom_29
 
 class _atom_28(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, which becomes d + b. ``atom d, [a], b{, policy}``, from PTX 6.3 sm_75."""
 
 class _atom_29(_Step):
@@ -577,7 +577,7 @@ class _atom_29(_Step):
     f16x2: _atom_34
 
 class _atom_30(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, each element of which becomes d + b. ``atom {d, ..}, [a], {b, ..}{, policy}``, from PTX 8.1 sm_90."""
 
 class _atom_31(_Step):
@@ -601,7 +601,7 @@ class _atom_33(_Step):
     f32: _atom_28
 
 class _atom_34(_Step):
-    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, each element of which becomes d op b. ``atom {d, ..}, [a], {b, ..}{, policy}``, from PTX 8.1 sm_90."""
 
 class _atom_35(_Step):
@@ -650,11 +650,11 @@ class _bar_8(_Step):
         """Waits for the lanes of the mask. ``bar membermask``, from PTX 6.3 sm_75."""
 
 class _bar_9(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits at barrier a; d is whether c holds in all or in any of the threads. ``bar d, a{, b}, {!}c``, from PTX 6.3 sm_75."""
 
 class _bar_10(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits at barrier a; d is the number of threads in which c holds. ``bar d, a{, b}, {!}c``, from PTX 6.3 sm_75."""
 
 class _barrier(_Step):
@@ -739,14 +739,14 @@ class _barrier_16(_Step):
     pred: _barrier_17
 
 class _barrier_17(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits at barrier a; d is whether c holds in all or in any of the threads. ``barrier d, a{, b}, {!}c``, from PTX 6.3 sm_75."""
 
 class _barrier_18(_Step):
     u32: _barrier_19
 
 class _barrier_19(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits at barrier a; d is the number of threads in which c holds. ``barrier d, a{, b}, {!}c``, from PTX 6.3 sm_75."""
 
 class _bfe(_Step):
@@ -756,7 +756,7 @@ class _bfe(_Step):
     u64: _bfe_1
 
 class _bfe_1(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The field of a of c bits from bit b, zero- or sign-extended. ``bfe d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _bfi(_Step):
@@ -764,7 +764,7 @@ class _bfi(_Step):
     b64: _bfi_1
 
 class _bfi_1(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """b with its e bits from bit c replaced by the lowest of a. ``bfi d, a, b, c, e``, from PTX 6.3 sm_75."""
 
 class _bfind(_Step):
@@ -775,7 +775,7 @@ class _bfind(_Step):
     u64: _bfind_1
 
 class _bfind_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The position of the highest bit that is not the sign, or the shift that brings it to the top; 0xffffffff if none. ``bfind d, a``, from PTX 6.3 sm_75."""
 
 class _bfind_2(_Step):
@@ -792,7 +792,7 @@ class _bmsk_1(_Step):
     b32: _bmsk_2
 
 class _bmsk_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A mask of b ones from bit a. ``bmsk d, a, b``, from PTX 7.6 sm_75."""
 
 class _bra(_Step):
@@ -809,7 +809,7 @@ class _brev(_Step):
     b64: _brev_1
 
 class _brev_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The bits of a in reverse order. ``brev d, a``, from PTX 6.3 sm_75."""
 
 class _brkpt(_Step):
@@ -845,7 +845,7 @@ class _clmad_1(_Step):
     u64: _clmad_2
 
 class _clmad_2(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower or upper half of the carry-less product of a and b, exclusive-or c. ``clmad d, a, b, c``, from PTX 9.3 sm_80."""
 
 class _clusterlaunchcontrol(_Step):
@@ -895,11 +895,11 @@ class _clusterlaunchcontrol_12(_Step):
     b128: _clusterlaunchcontrol_17
 
 class _clusterlaunchcontrol_13(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """One component of the index of the first block of the work that the answer a gives. ``clusterlaunchcontrol d, a``, from PTX 8.6 sm_100."""
 
 class _clusterlaunchcontrol_14(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the answer a gives work. ``clusterlaunchcontrol d, a``, from PTX 8.6 sm_100."""
 
 class _clusterlaunchcontrol_15(_Step):
@@ -910,7 +910,7 @@ class _clusterlaunchcontrol_16(_Step):
     b128: _clusterlaunchcontrol_18
 
 class _clusterlaunchcontrol_17(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The index of the first block of the work that the answer a gives. ``clusterlaunchcontrol {d, ..}, a``, from PTX 8.6 sm_100."""
 
 class _clusterlaunchcontrol_18(_Step):
@@ -922,7 +922,7 @@ class _clz(_Step):
     b64: _clz_1
 
 class _clz_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The number of leading zeros of a. ``clz d, a``, from PTX 6.3 sm_75."""
 
 class _cnot(_Step):
@@ -931,7 +931,7 @@ class _cnot(_Step):
     b64: _cnot_1
 
 class _cnot_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 if a is 0, else 0. ``cnot d, a``, from PTX 6.3 sm_75."""
 
 class _copysign(_Step):
@@ -939,7 +939,7 @@ class _copysign(_Step):
     f64: _copysign_1
 
 class _copysign_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """b with the sign of a. ``copysign d, a, b``, from PTX 6.3 sm_75."""
 
 class _cos(_Step):
@@ -950,7 +950,7 @@ class _cos_1(_Step):
     ftz: _cos_3
 
 class _cos_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """cos(a), absolute error at most 2^-20.5 in [-2pi, 2pi]. ``cos d, a``, from PTX 6.3 sm_75."""
 
 class _cos_3(_Step):
@@ -1477,21 +1477,21 @@ class _createpolicy_8(_Step):
     L2__evict_unchanged: _createpolicy_6
 
 class _createpolicy_9(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A cache policy from the access property a of the CUDA C++ API. ``createpolicy d, a``, from PTX 7.4 sm_80."""
 
 class _createpolicy_10(_Step):
     b64: _createpolicy_11
 
 class _createpolicy_11(_Step):
-    def __call__(self, fraction: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, fraction: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A cache policy: primary for a fraction of the accesses, secondary for the others. ``createpolicy d{, fraction}``, from PTX 7.4 sm_80."""
 
 class _createpolicy_12(_Step):
     b64: _createpolicy_13
 
 class _createpolicy_13(_Step):
-    def __call__(self, a: Any, size: Any, total: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, size: Any, total: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A cache policy: primary for size bytes from a, secondary for the rest of total. ``createpolicy d, [a], size, total``, from PTX 7.4 sm_80."""
 
 class _createpolicy_14(_Step):
@@ -1503,7 +1503,7 @@ class _createpolicy_15(_Step):
     b64: _createpolicy_16
 
 class _createpolicy_16(_Step):
-    def __call__(self, a: Any, size: Any, total: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, size: Any, total: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A cache policy: primary for size bytes from a, secondary for the rest of total. ``createpolicy d, [a, offset], size, total``, from PTX 9.4 sm_100."""
 
 class _cvt(_Step):
@@ -1668,24 +1668,24 @@ class _cvt_15(_Step):
     u8: _cvt_14
 
 class _cvt_16(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a itself, with .rni and so on rounded to an integral value. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_17(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a itself, with .rni and so on rounded to an integral value. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_18(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in a wider float. ``cvt d, a``, from PTX 7.1 sm_80."""
 
 class _cvt_19(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a itself, with .rni and so on rounded to an integral value. ``cvt d, a``, from PTX 6.3 sm_75.
         a in a wider float. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_20(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in a wider float. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_21(_Step):
@@ -1968,7 +1968,7 @@ class _cvt_54(_Step):
     ue8m0x2: _cvt_48
 
 class _cvt_55(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as another integer: truncated, extended, or with .sat clamped. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_56(_Step):
@@ -1978,28 +1978,28 @@ class _cvt_57(_Step):
     s32: _cvt_105
 
 class _cvt_58(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in another float. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_59(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as bf16. ``cvt d, a``, from PTX 7.0 sm_80."""
 
 class _cvt_60(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The integer a as a bf16. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_61(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in a narrower float. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_62(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in a narrower float. ``cvt d, a``, from PTX 6.3 sm_75.
         a in another float. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_63(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The integer a as a float. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_64(_Step):
@@ -2017,48 +2017,48 @@ class _cvt_67(_Step):
     f64: _cvt_69
 
 class _cvt_68(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a rounded to an integer, clamped to the range of the type. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_69(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a rounded to an integer, clamped to the range of the type. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_70(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as bf16: .relu makes negatives 0, .satfinite infinities finite. ``cvt d, a``, from PTX 7.0 sm_80."""
 
 class _cvt_71(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two narrow floats as bf16, times the scales. ``cvt d, a{, scale}``, from PTX 9.2 sm_100f."""
 
 class _cvt_72(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in the upper half, b in the lower. ``cvt d, a, b``, from PTX 7.0 sm_80."""
 
 class _cvt_73(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two fixed-point numbers as bf16, times the scales. ``cvt d, a{, scale}``, from PTX 9.1 sm_100a."""
 
 class _cvt_74(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two unsigned 8-bit floats as bf16, times the scales. ``cvt d, a{, scale}``, from PTX 9.4 sm_107f."""
 
 class _cvt_75(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two powers of two as bf16. ``cvt d, a``, from PTX 8.8 sm_100f."""
 
 class _cvt_76(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in a narrower float. ``cvt d, a``, from PTX 6.3 sm_75.
         a as f16: .relu makes negatives 0, .satfinite infinities finite. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_77(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two narrow floats as f16. ``cvt d, a``, from PTX 8.1 sm_89."""
 
 class _cvt_78(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two unsigned 8-bit floats as f16. ``cvt d, a``, from PTX 9.4 sm_107f."""
 
 class _cvt_79(_Step):
@@ -2162,31 +2162,31 @@ class _cvt_92(_Step):
     ue5m3x2: _cvt_74
 
 class _cvt_93(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as tf32. ``cvt d, a``, from PTX 7.8 sm_90."""
 
 class _cvt_94(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two halves as unsigned 8-bit floats. ``cvt d, a{, scale}``, from PTX 9.4 sm_107f."""
 
 class _cvt_95(_Step):
-    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two f32 as unsigned 8-bit floats. ``cvt d, a, b{, scale}``, from PTX 9.4 sm_107f."""
 
 class _cvt_96(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as tf32, ties away from zero. ``cvt d, a``, from PTX 7.0 sm_80."""
 
 class _cvt_97(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two bf16 as powers of two. ``cvt d, a``, from PTX 8.8 sm_100f."""
 
 class _cvt_98(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two f32 as powers of two. ``cvt d, a, b``, from PTX 8.8 sm_100f."""
 
 class _cvt_99(_Step):
-    def __call__(self, a: Any, b: Any, rbits: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, rbits: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a in the upper half, b in the lower, rounded by the random bits. ``cvt d, a, b, rbits``, from PTX 8.7 sm_100a."""
 
 class _cvt_100(_Step):
@@ -2215,22 +2215,22 @@ class _cvt_103(_Step):
     s2f6x2: _cvt_89
 
 class _cvt_104(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a and b, clamped, in the upper and lower half. ``cvt d, a, b``, from PTX 6.5 sm_75."""
 
 class _cvt_105(_Step):
     b32: _cvt_123
 
 class _cvt_106(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as bf16, subnormals as 0. ``cvt d, a``, from PTX 7.0 sm_80."""
 
 class _cvt_107(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as f16, a zero result positive. ``cvt d, a``, from PTX 9.4 sm_107f."""
 
 class _cvt_108(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a as f16: .relu makes negatives 0, .satfinite infinities finite. ``cvt d, a``, from PTX 6.3 sm_75."""
 
 class _cvt_109(_Step):
@@ -2259,15 +2259,15 @@ class _cvt_112(_Step):
     s2f6x2: _cvt_73
 
 class _cvt_113(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two bf16 as narrow floats. ``cvt d, a{, scale}``, from PTX 9.1 sm_100f."""
 
 class _cvt_114(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two f16 as narrow floats. ``cvt d, a{, scale}``, from PTX 8.1 sm_89."""
 
 class _cvt_115(_Step):
-    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two f32 as narrow floats, a in the upper part. ``cvt d, a, b{, scale}``, from PTX 8.1 sm_89."""
 
 class _cvt_116(_Step):
@@ -2294,19 +2294,19 @@ class _cvt_119(_Step):
     s2f6x2: _cvt_89
 
 class _cvt_120(_Step):
-    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two bf16 as fixed-point numbers. ``cvt d, a{, scale}``, from PTX 9.1 sm_100a."""
 
 class _cvt_121(_Step):
-    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, scale: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Two f32 as fixed-point numbers. ``cvt d, a, b{, scale}``, from PTX 9.1 sm_100a."""
 
 class _cvt_122(_Step):
-    def __call__(self, a: Any, rbits: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, rbits: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Four f32 as narrow floats, rounded by the random bits. ``cvt d, {a, ..}, rbits``, from PTX 8.7 sm_100a."""
 
 class _cvt_123(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a and b, clamped, in the lowest bits, above them the lower bits of c. ``cvt d, a, b, c``, from PTX 6.5 sm_75."""
 
 class _cvt_124(_Step):
@@ -2342,11 +2342,11 @@ class _cvta_2(_Step):
     shared__cta: _cvta_5
 
 class _cvta_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The generic address of a, an address in the space, where addresses have 32 bits. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _cvta_4(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The generic address of a, an address in the space. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _cvta_5(_Step):
@@ -2354,11 +2354,11 @@ class _cvta_5(_Step):
     u64: _cvta_7
 
 class _cvta_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The address in the space of the generic address a, where addresses have 32 bits. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _cvta_7(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The address in the space of the generic address a. ``cvta d, a``, from PTX 6.3 sm_75."""
 
 class _discard(_Step):
@@ -2400,29 +2400,29 @@ class _div_3(_Step):
     ftz: _div_11
 
 class _div_4(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a / b, truncated towards zero. ``div d, a, b``, from PTX 6.3 sm_75."""
 
 class _div_5(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a / b within 2 ulp for |b| in [2^-126, 2^126]. ``div d, a, b``, from PTX 6.3 sm_75."""
 
 class _div_6(_Step):
     f32: _div_5
 
 class _div_7(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a / b within 2 ulp for every b. ``div d, a, b``, from PTX 6.3 sm_75."""
 
 class _div_8(_Step):
     f32: _div_7
 
 class _div_9(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a / b. ``div d, a, b``, from PTX 6.3 sm_75."""
 
 class _div_10(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a / b. ``div d, a, b``, from PTX 6.3 sm_75."""
 
 class _div_11(_Step):
@@ -2441,7 +2441,7 @@ class _dp2a_2(_Step):
     u32: _dp2a_3
 
 class _dp2a_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """c plus the dot product of the two halfwords of a and two bytes of b. ``dp2a d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _dp4a(_Step):
@@ -2453,14 +2453,14 @@ class _dp4a_1(_Step):
     u32: _dp4a_2
 
 class _dp4a_2(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """c plus the dot product of the four bytes of a and of b. ``dp4a d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _elect(_Step):
     sync: _elect_1
 
 class _elect_1(_Step):
-    def __call__(self, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """p holds in one lane of the mask, d is its number. ``elect d|p, membermask``, from PTX 8.0 sm_90."""
 
 class _ex2(_Step):
@@ -2473,11 +2473,11 @@ class _ex2_1(_Step):
     ftz: _ex2_4
 
 class _ex2_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """2 to the power of a. ``ex2 d, a``, from PTX 7.0 sm_75."""
 
 class _ex2_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """2 to the power of a, within 2 ulp. ``ex2 d, a``, from PTX 6.3 sm_75."""
 
 class _ex2_4(_Step):
@@ -2486,7 +2486,7 @@ class _ex2_4(_Step):
     f32: _ex2_3
 
 class _ex2_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """2 to the power of a. ``ex2 d, a``, from PTX 7.8 sm_90."""
 
 class _exit(_Step):
@@ -3025,17 +3025,17 @@ class _fma_5(_Step):
 class _fma_6(_Step):
     bf16: _fma_18
     f16: _fma_18
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``fma d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _fma_7(_Step):
     bf16x2: _fma_19
     f16x2: _fma_19
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c in each half, rounded once. ``fma d, a, b, c``, from PTX 8.6 sm_100."""
 
 class _fma_8(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``fma d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _fma_9(_Step):
@@ -3047,11 +3047,11 @@ class _fma_10(_Step):
     f32: _fma_6
 
 class _fma_11(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``fma d, a, b, c``, from PTX 7.0 sm_80."""
 
 class _fma_12(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``fma d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _fma_13(_Step):
@@ -3081,22 +3081,22 @@ class _fma_16(_Step):
     f32: _fma_6
 
 class _fma_17(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c in each lane. ``fma d, a, b, c``, from PTX 9.4 sm_100a."""
 
 class _fma_18(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, a and b widened. ``fma d, a, b, c``, from PTX 8.6 sm_100."""
 
 class _fma_19(_Step):
     f32x2: _fma_27
 
 class _fma_20(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``fma d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _fma_21(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c in each half, rounded once. ``fma d, a, b, c``, from PTX 8.6 sm_100."""
 
 class _fma_22(_Step):
@@ -3112,7 +3112,7 @@ class _fma_24(_Step):
     f32: _fma_20
 
 class _fma_25(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c; 0 where a or b is the out-of-bounds NaN. ``fma d, a, b, c``, from PTX 8.1 sm_90."""
 
 class _fma_26(_Step):
@@ -3125,14 +3125,14 @@ class _fma_27(_Step):
     f32x2: _fma_28
 
 class _fma_28(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c in each half, a widened. ``fma d, a, b, c``, from PTX 9.4 sm_107f."""
 
 class _fns(_Step):
     b32: _fns_1
 
 class _fns_1(_Step):
-    def __call__(self, mask: Any, base: Any, offset: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, mask: Any, base: Any, offset: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The position of the offset-th set bit of mask, counted from bit base; 0xffffffff if none. ``fns d, mask, base, offset``, from PTX 6.3 sm_75."""
 
 class _getctarank(_Step):
@@ -3145,7 +3145,7 @@ class _getctarank_1(_Step):
     u64: _getctarank_2
 
 class _getctarank_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The rank in the cluster of the block whose shared memory a points into. ``getctarank d, a``, from PTX 7.8 sm_90."""
 
 class _griddepcontrol(_Step):
@@ -3167,7 +3167,7 @@ class _isspacep(_Step):
     shared__cta: _isspacep_1
 
 class _isspacep_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the generic address a lies in the space. ``isspacep d, a``, from PTX 6.3 sm_75."""
 
 class _istypep(_Step):
@@ -3176,7 +3176,7 @@ class _istypep(_Step):
     texref: _istypep_1
 
 class _istypep_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether a is a handle of that type. ``istypep d, a``, from PTX 6.3 sm_75."""
 
 class _ld(_Step):
@@ -3331,13 +3331,13 @@ class _ld_5(_Step):
     sys: _ld_19
 
 class _ld_6(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75.
         d = what lies at a, with a wish how long the caches keep it. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_7(_Step):
     proxy__readonly: _ld_20
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75.
         d = what lies at a, with a wish how long the caches keep it. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
@@ -3565,7 +3565,7 @@ class _ld_16(_Step):
     v8: _ld_18
 
 class _ld_17(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, with a wish how long the caches keep it. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_18(_Step):
@@ -3622,7 +3622,7 @@ class _ld_19(_Step):
     v8: _ld_44
 
 class _ld_20(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, read through the read-only proxy. ``ld d, [a]``, from PTX 9.4 sm_90."""
 
 class _ld_21(_Step):
@@ -3669,7 +3669,7 @@ class _ld_22(_Step):
     v8: _ld_24
 
 class _ld_23(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_24(_Step):
@@ -3690,7 +3690,7 @@ class _ld_24(_Step):
     u8: _ld_23
 
 class _ld_25(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a. ``ld {d, ..}, [a]``, from PTX 6.3 sm_75."""
 
 class _ld_26(_Step):
@@ -3809,7 +3809,7 @@ class _ld_31(_Step):
     v4: _ld_35
 
 class _ld_32(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, not to be left out, merged or moved. ``ld {d, ..}, [a]``, from PTX 6.3 sm_75."""
 
 class _ld_33(_Step):
@@ -4002,7 +4002,7 @@ class _ld_40(_Step):
     v8: _ld_44
 
 class _ld_41(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, in the order of the memory model. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_42(_Step):
@@ -4192,7 +4192,7 @@ class _ld_49(_Step):
     v8: _ld_64
 
 class _ld_50(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, read through the non-coherent cache. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_51(_Step):
@@ -4231,7 +4231,7 @@ class _ld_52(_Step):
     u8: _ld_65
 
 class _ld_53(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, not to be left out, merged or moved. ``ld {d, ..}, [a]``, from PTX 6.3 sm_75."""
 
 class _ld_54(_Step):
@@ -4252,7 +4252,7 @@ class _ld_54(_Step):
     u8: _ld_53
 
 class _ld_55(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, in the order of the memory model. ``ld {d, ..}, [a]``, from PTX 6.3 sm_75."""
 
 class _ld_56(_Step):
@@ -4316,7 +4316,7 @@ class _ld_58(_Step):
     v8: _ld_60
 
 class _ld_59(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, read through the non-coherent cache. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_60(_Step):
@@ -4380,7 +4380,7 @@ class _ld_62(_Step):
     v8: _ld_64
 
 class _ld_63(_Step):
-    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, policy: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, read through the non-coherent cache. ``ld {d, ..}, [a]{, policy}``, from PTX 6.3 sm_75."""
 
 class _ld_64(_Step):
@@ -4401,7 +4401,7 @@ class _ld_64(_Step):
     u8: _ld_63
 
 class _ld_65(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, for memory-mapped devices: exactly one access. ``ld d, [a]``, from PTX 8.2 sm_75."""
 
 class _ld_66(_Step):
@@ -4479,7 +4479,7 @@ class _ldmatrix_12(_Step):
     s8: _ldmatrix_11
 
 class _ldmatrix_13(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1, 2 or 4 matrices of 8x8 halves, whose rows the lanes' addresses name. ``ldmatrix {d, ..}, [a]``, from PTX 6.5 sm_75."""
 
 class _ldmatrix_14(_Step):
@@ -4491,7 +4491,7 @@ class _ldmatrix_15(_Step):
     shared__cta: _ldmatrix_14
 
 class _ldmatrix_16(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 2 transposed matrices of 16x16 bytes. ``ldmatrix {d, ..}, [a]``, from PTX 8.8 sm_100f."""
 
 class _ldmatrix_17(_Step):
@@ -4503,15 +4503,15 @@ class _ldmatrix_18(_Step):
     b8x16: _ldmatrix_17
 
 class _ldmatrix_19(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1, 2 or 4 matrices of 8x16 packed 6- or 4-bit values, a byte each. ``ldmatrix {d, ..}, [a]``, from PTX 8.8 sm_100f."""
 
 class _ldmatrix_20(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1, 2 or 4 matrices of 8x16 signed 4-bit values, a byte each. ``ldmatrix {d, ..}, [a]``, from PTX 9.4 sm_90a."""
 
 class _ldmatrix_21(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 2 transposed matrices of 16x16 packed 6- or 4-bit values, a byte each. ``ldmatrix {d, ..}, [a]``, from PTX 8.8 sm_100f."""
 
 class _ldu(_Step):
@@ -4535,7 +4535,7 @@ class _ldu(_Step):
     v4: _ldu_3
 
 class _ldu_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a, the same address for all lanes of the warp. ``ldu {d, ..}, [a]``, from PTX 6.3 sm_75."""
 
 class _ldu_2(_Step):
@@ -4582,7 +4582,7 @@ class _lg2_1(_Step):
     ftz: _lg2_3
 
 class _lg2_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The logarithm to base 2 of a. ``lg2 d, a``, from PTX 6.3 sm_75."""
 
 class _lg2_3(_Step):
@@ -4597,11 +4597,11 @@ class _lop3_1(_Step):
     b32: _lop3_3
 
 class _lop3_2(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, immLut: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, immLut: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The function of three bits whose table of values is immLut: f(0xF0, 0xCC, 0xAA). ``lop3 d, a, b, c, immLut``, from PTX 6.3 sm_75."""
 
 class _lop3_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, immLut: Any, q: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, immLut: Any, q: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """As lop3; p is (d != 0) combined with q. ``lop3 d|p, a, b, c, immLut, {!}q``, from PTX 8.2 sm_75."""
 
 class _mad(_Step):
@@ -4651,18 +4651,18 @@ class _mad_5(_Step):
     u64: _mad_13
 
 class _mad_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower or upper half of a * b, plus c. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad_7(_Step):
     s32: _mad_14
 
 class _mad_8(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad_9(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, rounded once. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad_10(_Step):
@@ -4673,15 +4673,15 @@ class _mad_11(_Step):
     f32: _mad_8
 
 class _mad_12(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c, product and sum in twice the width. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad_13(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A half of a * b, plus c; the carry goes to CC. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad_14(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The upper half of a * b, plus c, clamped. ``mad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad24(_Step):
@@ -4698,14 +4698,14 @@ class _mad24_2(_Step):
     u32: _mad24_3
 
 class _mad24_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower or upper 32 of the 48 bits of the product of 24-bit values, plus c. ``mad24 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mad24_4(_Step):
     s32: _mad24_5
 
 class _mad24_5(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The upper 32 of the 48 bits of the product of 24-bit values, plus c, clamped. ``mad24 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _madc(_Step):
@@ -4726,7 +4726,7 @@ class _madc_2(_Step):
     u64: _madc_3
 
 class _madc_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A half of a * b, plus c and carry. ``madc d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _mapa(_Step):
@@ -4739,7 +4739,7 @@ class _mapa_1(_Step):
     u64: _mapa_2
 
 class _mapa_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The address, in block b of the cluster, that corresponds to a. ``mapa d, a, b``, from PTX 7.8 sm_90."""
 
 class _match(_Step):
@@ -4761,11 +4761,11 @@ class _match_4(_Step):
     b64: _match_6
 
 class _match_5(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """membermask if all its lanes have the same a, else 0; p: whether so. ``match d{|p}, a, membermask``, from PTX 6.3 sm_75."""
 
 class _match_6(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mask of the lanes that have the same a. ``match d, a, membermask``, from PTX 6.3 sm_75."""
 
 class _max(_Step):
@@ -4804,20 +4804,20 @@ class _max_2(_Step):
     f32: _max_11
 
 class _max_3(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b; the other one if one is NaN, unless .NaN. ``max d, a, b``, from PTX 7.0 sm_80."""
 
 class _max_4(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b; the other one if one is NaN, unless .NaN. ``max d, a, b``, from PTX 7.0 sm_80."""
 
 class _max_5(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b; the other one if one is NaN, unless .NaN. ``max d, a, b``, from PTX 6.3 sm_75.
         The greatest of a, b and c. ``max d, a, b, c``, from PTX 8.8 sm_100."""
 
 class _max_6(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b; the other one if one is NaN. ``max d, a, b``, from PTX 6.3 sm_75."""
 
 class _max_7(_Step):
@@ -4834,14 +4834,14 @@ class _max_8(_Step):
     s8x4: _max_14
 
 class _max_9(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b. ``max d, a, b``, from PTX 6.3 sm_75."""
 
 class _max_10(_Step):
     abs: _max_15
 
 class _max_11(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greatest of a, b and c. ``max d, a, b, c``, from PTX 8.8 sm_100."""
 
 class _max_12(_Step):
@@ -4855,7 +4855,7 @@ class _max_13(_Step):
     abs: _max_16
 
 class _max_14(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b, 0 if negative. ``max d, a, b``, from PTX 8.0 sm_90."""
 
 class _max_15(_Step):
@@ -4871,7 +4871,7 @@ class _max_16(_Step):
     f32: _max_17
 
 class _max_17(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b; the other one if one is NaN, unless .NaN. ``max d, a, b``, from PTX 6.3 sm_75."""
 
 class _mbarrier(_Step):
@@ -4959,7 +4959,7 @@ class _mbarrier_10(_Step):
     shared__cta: _mbarrier_48
 
 class _mbarrier_11(_Step):
-    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts one arrival; d is the phase. ``mbarrier d, [a]``, from PTX 7.0 sm_80.
         Counts count arrivals; d is the phase. ``mbarrier d, [a], count``, from PTX 7.8 sm_90."""
 
@@ -4989,7 +4989,7 @@ class _mbarrier_16(_Step):
     multicast__cluster__32b: _mbarrier_58
 
 class _mbarrier_17(_Step):
-    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts one arrival and expects one less from the next phase on; d is the phase. ``mbarrier d, [a]``, from PTX 7.0 sm_80.
         Counts count arrivals and expects as many less from the next phase on; d is the phase. ``mbarrier d, [a], count``, from PTX 7.8 sm_90."""
 
@@ -5073,7 +5073,7 @@ class _mbarrier_36(_Step):
     b64: _mbarrier_35
 
 class _mbarrier_37(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The number of arrivals that the phase a still waits for. ``mbarrier d, a``, from PTX 7.0 sm_80."""
 
 class _mbarrier_38(_Step):
@@ -5084,7 +5084,7 @@ class _mbarrier_39(_Step):
     cta: _mbarrier_74
 
 class _mbarrier_40(_Step):
-    def __call__(self, a: Any, state: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, state: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the phase of state is complete. ``mbarrier d, [a], state``, from PTX 7.0 sm_80."""
 
 class _mbarrier_41(_Step):
@@ -5111,7 +5111,7 @@ class _mbarrier_44(_Step):
     cta: _mbarrier_83
 
 class _mbarrier_45(_Step):
-    def __call__(self, a: Any, state: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, state: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits, for at most time nanoseconds, for the phase of state; d: whether it is complete. ``mbarrier d, [a], state{, time}``, from PTX 7.8 sm_90."""
 
 class _mbarrier_46(_Step):
@@ -5134,7 +5134,7 @@ class _mbarrier_48(_Step):
     b64: _mbarrier_45
 
 class _mbarrier_49(_Step):
-    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Expects so many bytes and counts one arrival; d is the phase. ``mbarrier d, [a], bytes``, from PTX 8.0 sm_90."""
 
 class _mbarrier_50(_Step):
@@ -5149,7 +5149,7 @@ class _mbarrier_52(_Step):
     multicast__cluster__32b: _mbarrier_94
 
 class _mbarrier_53(_Step):
-    def __call__(self, a: Any, count: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts count arrivals, which must not complete the phase; d is the phase. ``mbarrier d, [a], count``, from PTX 7.0 sm_80."""
 
 class _mbarrier_54(_Step):
@@ -5165,14 +5165,14 @@ class _mbarrier_56(_Step):
     shared__cta: _mbarrier_15
 
 class _mbarrier_57(_Step):
-    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts arrivals at the mbarrier of another block. ``mbarrier _, [a]{, count}``, from PTX 8.0 sm_90."""
 
 class _mbarrier_58(_Step):
     b64: _mbarrier_96
 
 class _mbarrier_59(_Step):
-    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Expects so many bytes, counts one arrival and expects one less from the next phase on; d is the phase. ``mbarrier d, [a], bytes``, from PTX 8.0 sm_90."""
 
 class _mbarrier_60(_Step):
@@ -5187,7 +5187,7 @@ class _mbarrier_62(_Step):
     multicast__cluster__32b: _mbarrier_94
 
 class _mbarrier_63(_Step):
-    def __call__(self, a: Any, count: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts count arrivals, which must not complete the phase, and expects as many less; d is the phase. ``mbarrier d, [a], count``, from PTX 7.0 sm_80."""
 
 class _mbarrier_64(_Step):
@@ -5203,11 +5203,11 @@ class _mbarrier_66(_Step):
     shared__cta: _mbarrier_21
 
 class _mbarrier_67(_Step):
-    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts arrivals at the mbarrier of another block, which expects as many less from the next phase on. ``mbarrier _, [a]{, count}``, from PTX 8.0 sm_90."""
 
 class _mbarrier_68(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the mbarrier at a has the layout. ``mbarrier d, [a]``, from PTX 9.3 sm_90."""
 
 class _mbarrier_69(_Step):
@@ -5241,7 +5241,7 @@ class _mbarrier_75(_Step):
     cta: _mbarrier_102
 
 class _mbarrier_76(_Step):
-    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the phase of that parity is complete. ``mbarrier d, [a], phase``, from PTX 7.1 sm_80."""
 
 class _mbarrier_77(_Step):
@@ -5266,7 +5266,7 @@ class _mbarrier_80(_Step):
     cta: _mbarrier_109
 
 class _mbarrier_81(_Step):
-    def __call__(self, a: Any, state: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, state: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the phase of state is complete; q: without an error; report: which error. ``mbarrier d{|q}{, report}, [a], state``, from PTX 9.3 sm_90."""
 
 class _mbarrier_82(_Step):
@@ -5282,7 +5282,7 @@ class _mbarrier_84(_Step):
     cta: _mbarrier_110
 
 class _mbarrier_85(_Step):
-    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits, for at most time nanoseconds, for the phase of that parity; d: whether it is complete. ``mbarrier d, [a], phase{, time}``, from PTX 7.8 sm_90."""
 
 class _mbarrier_86(_Step):
@@ -5307,7 +5307,7 @@ class _mbarrier_89(_Step):
     cta: _mbarrier_117
 
 class _mbarrier_90(_Step):
-    def __call__(self, a: Any, state: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, state: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits for the phase of state; d: whether it is complete; q: without an error; report: which error. ``mbarrier d{|q}{, report}, [a], state{, time}``, from PTX 9.3 sm_90."""
 
 class _mbarrier_91(_Step):
@@ -5320,7 +5320,7 @@ class _mbarrier_92(_Step):
     shared__cta: _mbarrier_51
 
 class _mbarrier_93(_Step):
-    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Expects so many bytes and counts one arrival, at the mbarrier of another block. ``mbarrier _, [a], bytes``, from PTX 8.0 sm_90."""
 
 class _mbarrier_94(_Step):
@@ -5332,7 +5332,7 @@ class _mbarrier_95(_Step):
     shared__cta: _mbarrier_55
 
 class _mbarrier_96(_Step):
-    def __call__(self, a: Any, count: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, count: Any, mask: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Counts arrivals at the mbarriers of the blocks of the mask. ``mbarrier _, [a]{, count}, mask``, from PTX 9.4 sm_107f."""
 
 class _mbarrier_97(_Step):
@@ -5342,7 +5342,7 @@ class _mbarrier_97(_Step):
     shared__cta: _mbarrier_61
 
 class _mbarrier_98(_Step):
-    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, bytes: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """As arrive_drop.expect_tx, at the mbarrier of another block. ``mbarrier _, [a], bytes``, from PTX 8.0 sm_90."""
 
 class _mbarrier_99(_Step):
@@ -5368,7 +5368,7 @@ class _mbarrier_103(_Step):
     cta: _mbarrier_119
 
 class _mbarrier_104(_Step):
-    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the conditional phase of that parity is complete. ``mbarrier d, [a], phase``, from PTX 9.3 sm_90."""
 
 class _mbarrier_105(_Step):
@@ -5379,7 +5379,7 @@ class _mbarrier_106(_Step):
     cta: _mbarrier_120
 
 class _mbarrier_107(_Step):
-    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether the phase of that parity is complete; q: without an error; report: which error. ``mbarrier d{|q}{, report}, [a], phase``, from PTX 9.3 sm_90."""
 
 class _mbarrier_108(_Step):
@@ -5400,7 +5400,7 @@ class _mbarrier_111(_Step):
     cta: _mbarrier_121
 
 class _mbarrier_112(_Step):
-    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits for the conditional phase of that parity; d: whether it is complete. ``mbarrier d, [a], phase{, time}``, from PTX 9.3 sm_90."""
 
 class _mbarrier_113(_Step):
@@ -5411,7 +5411,7 @@ class _mbarrier_114(_Step):
     cta: _mbarrier_122
 
 class _mbarrier_115(_Step):
-    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, phase: Any, time: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Waits for the phase of that parity; d: whether it is complete; q: without an error; report: which error. ``mbarrier d{|q}{, report}, [a], phase{, time}``, from PTX 9.3 sm_90."""
 
 class _mbarrier_116(_Step):
@@ -5423,7 +5423,7 @@ class _mbarrier_117(_Step):
     shared__cta: _mbarrier_91
 
 class _mbarrier_118(_Step):
-    def __call__(self, a: Any, bytes: Any, mask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, bytes: Any, mask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Expects so many bytes and counts one arrival at the mbarriers of the blocks of the mask. ``mbarrier _, [a], bytes, mask``, from PTX 9.4 sm_107f."""
 
 class _mbarrier_119(_Step):
@@ -5500,20 +5500,20 @@ class _min_2(_Step):
     f32: _min_11
 
 class _min_3(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b; the other one if one is NaN, unless .NaN. ``min d, a, b``, from PTX 7.0 sm_80."""
 
 class _min_4(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b; the other one if one is NaN, unless .NaN. ``min d, a, b``, from PTX 7.0 sm_80."""
 
 class _min_5(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b; the other one if one is NaN, unless .NaN. ``min d, a, b``, from PTX 6.3 sm_75.
         The least of a, b and c. ``min d, a, b, c``, from PTX 8.8 sm_100."""
 
 class _min_6(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b; the other one if one is NaN. ``min d, a, b``, from PTX 6.3 sm_75."""
 
 class _min_7(_Step):
@@ -5530,14 +5530,14 @@ class _min_8(_Step):
     s8x4: _min_14
 
 class _min_9(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b. ``min d, a, b``, from PTX 6.3 sm_75."""
 
 class _min_10(_Step):
     abs: _min_15
 
 class _min_11(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The least of a, b and c. ``min d, a, b, c``, from PTX 8.8 sm_100."""
 
 class _min_12(_Step):
@@ -5551,7 +5551,7 @@ class _min_13(_Step):
     abs: _min_16
 
 class _min_14(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b, 0 if negative. ``min d, a, b``, from PTX 8.0 sm_90."""
 
 class _min_15(_Step):
@@ -5567,7 +5567,7 @@ class _min_16(_Step):
     f32: _min_17
 
 class _min_17(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b; the other one if one is NaN, unless .NaN. ``min d, a, b``, from PTX 6.3 sm_75."""
 
 class _mma(_Step):
@@ -6151,23 +6151,23 @@ class _mma_142(_Step):
     xor: _mma_164
 
 class _mma_143(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 8.4 sm_89."""
 
 class _mma_144(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of f16. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.5 sm_75."""
 
 class _mma_145(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bf16 or tf32. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_80."""
 
 class _mma_146(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of f64. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_80."""
 
 class _mma_147(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bytes. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.5 sm_75."""
 
 class _mma_148(_Step):
@@ -6182,7 +6182,7 @@ class _mma_149(_Step):
     e5m2: _mma_166
 
 class _mma_150(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of 4-bit integers. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.5 sm_75."""
 
 class _mma_151(_Step):
@@ -6192,27 +6192,27 @@ class _mma_152(_Step):
     e2m1: _mma_168
 
 class _mma_153(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c for four 8x8x4 products of f16. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.4 sm_75."""
 
 class _mma_154(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of 4-bit integers, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 7.1 sm_80."""
 
 class _mma_155(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of f16, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 7.1 sm_80."""
 
 class _mma_156(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bf16 or tf32, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 7.1 sm_80."""
 
 class _mma_157(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bytes, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 7.1 sm_80."""
 
 class _mma_158(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 8.4 sm_89."""
 
 class _mma_159(_Step):
@@ -6222,7 +6222,7 @@ class _mma_160(_Step):
     e2m1: _mma_170
 
 class _mma_161(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, fp6 and fp4, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 8.8 sm_120f."""
 
 class _mma_162(_Step):
@@ -6239,7 +6239,7 @@ class _mma_164(_Step):
     popc: _mma_173
 
 class _mma_165(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, fp6 and fp4, a byte each. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 8.8 sm_100f."""
 
 class _mma_166(_Step):
@@ -6258,14 +6258,14 @@ class _mma_170(_Step):
     e2m1: _mma_178
 
 class _mma_171(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, fp6 and fp4, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f``, from PTX 8.8 sm_100f."""
 
 class _mma_172(_Step):
     f32: _mma_179
 
 class _mma_173(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = c plus the number of ones in a xor b, or a and b. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_75."""
 
 class _mma_174(_Step):
@@ -6287,11 +6287,11 @@ class _mma_179(_Step):
     ue8m0: _mma_185
 
 class _mma_180(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, fp6 and fp4, scaled by blocks. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.8 sm_120f."""
 
 class _mma_181(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp4, scaled by blocks of 32. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.8 sm_120f."""
 
 class _mma_182(_Step):
@@ -6299,7 +6299,7 @@ class _mma_182(_Step):
     ue8m0: _mma_186
 
 class _mma_183(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp4, scaled by blocks of 32, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.7 sm_120a."""
 
 class _mma_184(_Step):
@@ -6307,15 +6307,15 @@ class _mma_184(_Step):
     ue8m0: _mma_187
 
 class _mma_185(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp8, fp6 and fp4, scaled by blocks, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.8 sm_120f."""
 
 class _mma_186(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp4, scaled by blocks of 16 or 32. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.8 sm_120f."""
 
 class _mma_187(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, e: Any, f: Any, sa: Any, ia: Any, sb: Any, ib: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of fp4, scaled by blocks of 16 or 32, half of a absent. ``mma {d, ..}, {a, ..}, {b, ..}, {c, ..}, e, f, sa, {ia, ..}, sb, {ib, ..}``, from PTX 8.7 sm_120a."""
 
 class _mov(_Step):
@@ -6336,40 +6336,40 @@ class _mov(_Step):
     v4: _mov_9
 
 class _mov_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a. ``mov d, a``, from PTX 8.3 sm_75.
         d = the parts a, the first lowest. ``mov d, {a, ..}``, from PTX 8.3 sm_75.
         d = the parts of a, the lowest first. ``mov {d, ..}, a``, from PTX 8.3 sm_75."""
 
 class _mov_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a: a register, a number, the address of a variable or a special register. ``mov d, a``, from PTX 6.3 sm_75.
         d = the parts a, the first lowest. ``mov d, {a, ..}``, from PTX 6.3 sm_75.
         d = the parts of a, the lowest first. ``mov {d, ..}, a``, from PTX 6.3 sm_75."""
 
 class _mov_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a: a register, a number, the address of a variable or a special register. ``mov d, a``, from PTX 6.3 sm_75.
         d = the parts a, the first lowest. ``mov d, {a, ..}``, from PTX 6.3 sm_75.
         d = the parts of a, the lowest first. ``mov {d, ..}, a``, from PTX 6.3 sm_75."""
 
 class _mov_4(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a: a register, a number, the address of a variable or a special register. ``mov d, a``, from PTX 6.3 sm_75.
         d = the parts a, the first lowest. ``mov d, {a, ..}``, from PTX 6.3 sm_75.
         d = the parts of a, the lowest first. ``mov {d, ..}, a``, from PTX 6.3 sm_75."""
 
 class _mov_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a. ``mov d, a``, from PTX 6.3 sm_75."""
 
 class _mov_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a: a predicate or a special register that is one. ``mov d, {!}a``, from PTX 6.3 sm_75.
         d = a: 0, or 1, which may be written -1. ``mov d, a``, from PTX 6.3 sm_75."""
 
 class _mov_7(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a: a register, a number, the address of a variable or a special register. ``mov d, a``, from PTX 6.3 sm_75."""
 
 class _mov_8(_Step):
@@ -6399,11 +6399,11 @@ class _mov_9(_Step):
     u64: _mov_10
 
 class _mov_10(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a, part by part. The assembler takes it, the manual does not have it. ``mov {d, ..}, {a, ..}``, from PTX 6.3 sm_75."""
 
 class _mov_11(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The four components of a special register. ``mov {d, ..}, a``, from PTX 6.3 sm_75.
         d = a, part by part. The assembler takes it, the manual does not have it. ``mov {d, ..}, {a, ..}``, from PTX 6.3 sm_75."""
 
@@ -6423,7 +6423,7 @@ class _movmatrix_4(_Step):
     b16: _movmatrix_5
 
 class _movmatrix_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The transpose of a matrix of 8x8 halves that the warp holds. ``movmatrix d, a``, from PTX 7.8 sm_75."""
 
 class _mul(_Step):
@@ -6448,12 +6448,12 @@ class _mul(_Step):
     wide: _mul_16
 
 class _mul_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 7.8 sm_90."""
 
 class _mul_2(_Step):
     bf16x2: _mul_17
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 7.8 sm_90."""
 
 class _mul_3(_Step):
@@ -6466,24 +6466,24 @@ class _mul_3(_Step):
     ue8m0x4: _mul_18
 
 class _mul_4(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_5(_Step):
     f16x2: _mul_19
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_6(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_7(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each half. ``mul d, a, b``, from PTX 8.6 sm_100."""
 
 class _mul_8(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_9(_Step):
@@ -6561,7 +6561,7 @@ class _mul_19(_Step):
     bf16x2: _mul_28
 
 class _mul_20(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower or upper half of a * b. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_21(_Step):
@@ -6582,19 +6582,19 @@ class _mul_24(_Step):
     sat: _mul_22
 
 class _mul_25(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in twice the width. ``mul d, a, b``, from PTX 6.3 sm_75."""
 
 class _mul_26(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each half. ``mul d, a, b``, from PTX 9.4 sm_107f."""
 
 class _mul_27(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each lane. ``mul d, a, b``, from PTX 9.4 sm_100a."""
 
 class _mul_28(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each half. ``mul d, a, b``, from PTX 9.4 sm_107f."""
 
 class _mul_29(_Step):
@@ -6604,14 +6604,14 @@ class _mul_30(_Step):
     f32x2: _mul_32
 
 class _mul_31(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each half, narrowed. ``mul d, a, b``, from PTX 9.4 sm_107f."""
 
 class _mul_32(_Step):
     f32x2: _mul_33
 
 class _mul_33(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b in each half, narrowed. ``mul d, a, b``, from PTX 9.4 sm_107f."""
 
 class _mul24(_Step):
@@ -6623,7 +6623,7 @@ class _mul24_1(_Step):
     u32: _mul24_2
 
 class _mul24_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower or upper 32 of the 48 bits of the product of 24-bit values. ``mul24 d, a, b``, from PTX 6.3 sm_75."""
 
 class _multimem(_Step):
@@ -6909,15 +6909,15 @@ class _multimem_29(_Step):
     v8: _multimem_33
 
 class _multimem_30(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = the sum of what lies at a on all devices, element by element. ``multimem {d, ..}, [a]``, from PTX 8.1 sm_90."""
 
 class _multimem_31(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = the sum of what lies at a on all devices. ``multimem d, [a]``, from PTX 8.1 sm_90."""
 
 class _multimem_32(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = what lies at a on all devices, combined. ``multimem d, [a]``, from PTX 8.1 sm_90."""
 
 class _multimem_33(_Step):
@@ -6934,7 +6934,7 @@ class _multimem_33(_Step):
     f32: _multimem_30
 
 class _multimem_34(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = the least or greatest of what lies at a on all devices, element by element. ``multimem {d, ..}, [a]``, from PTX 8.1 sm_90."""
 
 class _multimem_35(_Step):
@@ -7127,19 +7127,19 @@ class _neg(_Step):
     s8x4: _neg_6
 
 class _neg_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = -a. ``neg d, a``, from PTX 7.0 sm_80."""
 
 class _neg_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = -a. ``neg d, a``, from PTX 6.3 sm_75."""
 
 class _neg_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = -a. ``neg d, a``, from PTX 6.3 sm_75."""
 
 class _neg_4(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = -a. ``neg d, a``, from PTX 6.3 sm_75."""
 
 class _neg_5(_Step):
@@ -7148,7 +7148,7 @@ class _neg_5(_Step):
     f32: _neg_3
 
 class _neg_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = -a. ``neg d, a``, from PTX 6.3 sm_75."""
 
 class _not(_Step):
@@ -7158,7 +7158,7 @@ class _not(_Step):
     pred: _not_1
 
 class _not_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = ~a. ``not d, a``, from PTX 6.3 sm_75."""
 
 class _or(_Step):
@@ -7168,7 +7168,7 @@ class _or(_Step):
     pred: _or_1
 
 class _or_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a | b. ``or d, a, b``, from PTX 6.3 sm_75."""
 
 class _pmevent(_Step):
@@ -7185,7 +7185,7 @@ class _popc(_Step):
     b64: _popc_1
 
 class _popc_1(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The number of ones in a. ``popc d, a``, from PTX 6.3 sm_75."""
 
 class _prefetch(_Step):
@@ -7239,11 +7239,11 @@ class _prmt_1(_Step):
     f4e: _prmt_2
     rc16: _prmt_2
     rc8: _prmt_2
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Four bytes of b:a, chosen by the nibbles of c or by the mode. ``prmt d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _prmt_2(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Four bytes of b:a, chosen by the nibbles of c or by the mode. ``prmt d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _rcp(_Step):
@@ -7263,7 +7263,7 @@ class _rcp_2(_Step):
     ftz: _rcp_7
 
 class _rcp_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = 1 / a within 1 ulp. ``rcp d, a``, from PTX 6.3 sm_75."""
 
 class _rcp_4(_Step):
@@ -7271,18 +7271,18 @@ class _rcp_4(_Step):
     f64: _rcp_8
 
 class _rcp_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = 1 / a. ``rcp d, a``, from PTX 6.3 sm_75."""
 
 class _rcp_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = 1 / a. ``rcp d, a``, from PTX 6.3 sm_75."""
 
 class _rcp_7(_Step):
     f32: _rcp_5
 
 class _rcp_8(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A rough 1 / a: the upper 32 bits only, to start an iteration. ``rcp d, a``, from PTX 6.3 sm_75."""
 
 class _red(_Step):
@@ -7678,11 +7678,11 @@ class _redux_4(_Step):
     u32: _redux_5
 
 class _redux_5(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The sum, least or greatest of a over the lanes. ``redux d, a, membermask``, from PTX 7.0 sm_80."""
 
 class _redux_6(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The bitwise combination of a over the lanes. ``redux d, a, membermask``, from PTX 7.0 sm_80."""
 
 class _redux_7(_Step):
@@ -7693,7 +7693,7 @@ class _redux_8(_Step):
     f32: _redux_9
 
 class _redux_9(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The least or greatest of a over the lanes. ``redux d, a, membermask``, from PTX 8.8 sm_100f."""
 
 class _rem(_Step):
@@ -7705,7 +7705,7 @@ class _rem(_Step):
     u64: _rem_1
 
 class _rem_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a mod b, of the sign of a. ``rem d, a, b``, from PTX 6.3 sm_75."""
 
 class _ret(_Step):
@@ -7726,11 +7726,11 @@ class _rsqrt_1(_Step):
     ftz: _rsqrt_4
 
 class _rsqrt_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 / sqrt(a), relative error at most 2^-22.9. ``rsqrt d, a``, from PTX 6.3 sm_75."""
 
 class _rsqrt_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A rough 1 / sqrt(a). ``rsqrt d, a``, from PTX 6.3 sm_75."""
 
 class _rsqrt_4(_Step):
@@ -7738,7 +7738,7 @@ class _rsqrt_4(_Step):
     f64: _rsqrt_5
 
 class _rsqrt_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A rough 1 / sqrt(a): the upper 32 bits only. ``rsqrt d, a``, from PTX 6.3 sm_75."""
 
 class _sad(_Step):
@@ -7750,7 +7750,7 @@ class _sad(_Step):
     u64: _sad_1
 
 class _sad_1(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = |a - b| + c. ``sad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _selp(_Step):
@@ -7767,7 +7767,7 @@ class _selp(_Step):
     u64: _selp_1
 
 class _selp_1(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a if c, else b. ``selp d, a, b, {!}c``, from PTX 6.3 sm_75."""
 
 class _set(_Step):
@@ -7913,7 +7913,7 @@ class _set_10(_Step):
     f16: _set_29
 
 class _set_11(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 in each lane where a cmp b, else 0. ``set d, a, b``, from PTX 9.4 sm_107f."""
 
 class _set_12(_Step):
@@ -8024,35 +8024,35 @@ class _set_22(_Step):
     u64: _set_27
 
 class _set_23(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones (integers) or 1.0 if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_24(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1.0 if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_25(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones (integers) or 1.0 if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_26(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones (integers) or 1.0 if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_27(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones (integers) or 1.0 if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_28(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1.0 in each half where a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _set_29(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones if a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.5 sm_75."""
 
 class _set_30(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """All ones in each half where a cmp b, else 0. ``set d, a, b{, {!}c}``, from PTX 6.5 sm_75."""
 
 class _setmaxnreg(_Step):
@@ -8170,19 +8170,19 @@ class _setp_5(_Step):
     u64: _setp_12
 
 class _setp_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a cmp b, q = not d; each combined with c where there is a bool. ``setp d{|q}, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_7(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a cmp b, combined with c where there is a bool. ``setp d, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_8(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d and q: a cmp b in the lower and in the upper half; each combined with c where there is a bool. ``setp d|q, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_9(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a cmp b, q = not d; each combined with c where there is a bool. ``setp d{|q}, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_10(_Step):
@@ -8194,11 +8194,11 @@ class _setp_10(_Step):
     f64: _setp_9
 
 class _setp_11(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a cmp b, q = not d; each combined with c where there is a bool. ``setp d{|q}, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_12(_Step):
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a cmp b, q = not d; each combined with c where there is a bool. ``setp d{|q}, a, b{, {!}c}``, from PTX 6.3 sm_75."""
 
 class _setp_13(_Step):
@@ -8249,11 +8249,11 @@ class _shf_4(_Step):
     b32: _shf_6
 
 class _shf_5(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The upper 32 bits of b:a << c. ``shf d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _shf_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lower 32 bits of b:a >> c. ``shf d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _shfl(_Step):
@@ -8273,14 +8273,14 @@ class _shfl_2(_Step):
     up: _shfl_4
 
 class _shfl_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a of the lane that mode, b and c choose; p: whether it was within the segment. ``shfl d{|p}, a, b, c``, from PTX 6.3 sm_75."""
 
 class _shfl_4(_Step):
     b32: _shfl_5
 
 class _shfl_5(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a of the lane that mode, b and c choose; p: whether it was within the segment. ``shfl d{|p}, a, b, c, membermask``, from PTX 6.3 sm_75."""
 
 class _shl(_Step):
@@ -8289,7 +8289,7 @@ class _shl(_Step):
     b64: _shl_1
 
 class _shl_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a << b; 0 where b exceeds the width. ``shl d, a, b``, from PTX 6.3 sm_75."""
 
 class _shr(_Step):
@@ -8304,7 +8304,7 @@ class _shr(_Step):
     u64: _shr_1
 
 class _shr_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a >> b, filled with the sign for signed types. ``shr d, a, b``, from PTX 6.3 sm_75."""
 
 class _sin(_Step):
@@ -8315,7 +8315,7 @@ class _sin_1(_Step):
     ftz: _sin_3
 
 class _sin_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """sin(a), absolute error at most 2^-20.5 in [-2pi, 2pi]. ``sin d, a``, from PTX 6.3 sm_75."""
 
 class _sin_3(_Step):
@@ -8353,7 +8353,7 @@ class _slct_2(_Step):
     u64: _slct_1
 
 class _slct_3(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a if c >= 0, else b. ``slct d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _spcompress(_Step):
@@ -8395,18 +8395,18 @@ class _sqrt_2(_Step):
     ftz: _sqrt_7
 
 class _sqrt_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The square root of a, relative error at most 2^-23. ``sqrt d, a``, from PTX 6.3 sm_75."""
 
 class _sqrt_4(_Step):
     f32: _sqrt_3
 
 class _sqrt_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The square root of a. ``sqrt d, a``, from PTX 6.3 sm_75."""
 
 class _sqrt_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The square root of a. ``sqrt d, a``, from PTX 6.3 sm_75."""
 
 class _sqrt_7(_Step):
@@ -9241,7 +9241,7 @@ class _stacksave(_Step):
     u64: _stacksave_1
 
 class _stacksave_1(_Step):
-    def __call__(self, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The stack pointer, for stackrestore. ``stacksave d``, from PTX 7.3 sm_75."""
 
 class _stmatrix(_Step):
@@ -9325,12 +9325,12 @@ class _sub(_Step):
     u8x4: _sub_13
 
 class _sub_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 7.8 sm_90."""
 
 class _sub_2(_Step):
     f32x2: _sub_16
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 7.8 sm_90."""
 
 class _sub_3(_Step):
@@ -9349,23 +9349,23 @@ class _sub_4(_Step):
     ue8m0x4: _sub_18
 
 class _sub_5(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_6(_Step):
     bf16: _sub_19
     f16: _sub_19
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_7(_Step):
     bf16x2: _sub_20
     f16x2: _sub_20
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b in each half. ``sub d, a, b``, from PTX 8.6 sm_100."""
 
 class _sub_8(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_9(_Step):
@@ -9405,7 +9405,7 @@ class _sub_12(_Step):
     sat: _sub_26
 
 class _sub_13(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_14(_Step):
@@ -9424,15 +9424,15 @@ class _sub_16(_Step):
     f32x2: _sub_32
 
 class _sub_17(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b; the borrow goes to CC. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_18(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - c in each lane. ``sub d, a, c``, from PTX 9.4 sm_100a."""
 
 class _sub_19(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - c, a widened. ``sub d, a, c``, from PTX 8.6 sm_100."""
 
 class _sub_20(_Step):
@@ -9440,15 +9440,15 @@ class _sub_20(_Step):
 
 class _sub_21(_Step):
     f32x2: _sub_34
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_22(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_23(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b in each half. ``sub d, a, b``, from PTX 8.6 sm_100."""
 
 class _sub_24(_Step):
@@ -9486,15 +9486,15 @@ class _sub_30(_Step):
     sat: _sub_35
 
 class _sub_31(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b, clamped to the range of the type. ``sub d, a, b``, from PTX 6.3 sm_75."""
 
 class _sub_32(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b in each half, narrowed. ``sub d, a, b``, from PTX 9.4 sm_107f."""
 
 class _sub_33(_Step):
-    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - c in each half, a widened. ``sub d, a, c``, from PTX 9.4 sm_107f."""
 
 class _sub_34(_Step):
@@ -9507,7 +9507,7 @@ class _sub_36(_Step):
     f32x2: _sub_34
 
 class _sub_37(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - b in each half, narrowed. ``sub d, a, b``, from PTX 9.4 sm_107f."""
 
 class _subc(_Step):
@@ -9524,7 +9524,7 @@ class _subc_1(_Step):
     u64: _subc_2
 
 class _subc_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a - (b + borrow). ``subc d, a, b``, from PTX 6.3 sm_75."""
 
 class _suld(_Step):
@@ -9566,7 +9566,7 @@ class _suld_5(_Step):
     b8: _suld_3
 
 class _suld_6(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """What lies at c of a surface; outside: a trap, the nearest, or 0. ``suld {d, ..}, [a, c]``, from PTX 6.3 sm_75."""
 
 class _suq(_Step):
@@ -9582,7 +9582,7 @@ class _suq_1(_Step):
     b32: _suq_2
 
 class _suq_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A property of a surface. ``suq d, [a]``, from PTX 6.3 sm_75."""
 
 class _sured(_Step):
@@ -9664,7 +9664,7 @@ class _szext_1(_Step):
     u32: _szext_2
 
 class _szext_2(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lowest b bits of a, zero- or sign-extended. ``szext d, a, b``, from PTX 7.6 sm_75."""
 
 class _tanh(_Step):
@@ -9678,11 +9678,11 @@ class _tanh_1(_Step):
     f32: _tanh_3
 
 class _tanh_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The hyperbolic tangent of a. ``tanh d, a``, from PTX 7.0 sm_75."""
 
 class _tanh_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The hyperbolic tangent of a, relative error at most 2^-11. ``tanh d, a``, from PTX 7.0 sm_75."""
 
 class _tcgen05(_Step):
@@ -10413,7 +10413,7 @@ class _testp_1(_Step):
     f64: _testp_2
 
 class _testp_2(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether a has the property. ``testp d, a``, from PTX 6.3 sm_75."""
 
 class _tex(_Step):
@@ -10512,22 +10512,22 @@ class _tex_19(_Step):
     u32: _tex_27
 
 class _tex_20(_Step):
-    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel, filtered; e: an offset; f: a value to compare the depth with. ``tex {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel, filtered; e: an offset; f: a value to compare the depth with; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_21(_Step):
-    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel, filtered; e: an offset; f: a value to compare the depth with. ``tex {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel, filtered; e: an offset; f: a value to compare the depth with; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_22(_Step):
-    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A sample of a texel, numbered by the first coordinate. ``tex {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A sample of a texel, numbered by the first coordinate; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_23(_Step):
-    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A sample of a texel, numbered by the first coordinate. ``tex {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A sample of a texel, numbered by the first coordinate; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
@@ -10544,22 +10544,22 @@ class _tex_27(_Step):
     f32: _tex_31
 
 class _tex_28(_Step):
-    def __call__(self, a: Any, x: Any, y: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, x: Any, y: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel of the mipmap level that the gradients ask for. ``tex {d, ..}, [a, sampler, c], {x, ..}, {y, ..}{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel of the mipmap level that the gradients ask for; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c], {x, ..}, {y, ..}{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_29(_Step):
-    def __call__(self, a: Any, x: Any, y: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, x: Any, y: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel of the mipmap level that the gradients ask for. ``tex {d, ..}, [a, sampler, c], {x, ..}, {y, ..}{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel of the mipmap level that the gradients ask for; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c], {x, ..}, {y, ..}{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_30(_Step):
-    def __call__(self, a: Any, lod: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, lod: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel of a mipmap level; e: an offset; f: a value to compare the depth with. ``tex {d, ..}, [a, sampler, c], lod{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel of a mipmap level; e: an offset; f: a value to compare the depth with; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c], lod{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
 class _tex_31(_Step):
-    def __call__(self, a: Any, lod: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, lod: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A texel of a mipmap level; e: an offset; f: a value to compare the depth with. ``tex {d, ..}, [a, sampler, c], lod{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         A texel of a mipmap level; e: an offset; f: a value to compare the depth with; p: whether it is resident. ``tex {d, ..}|p, [a, sampler, c], lod{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
@@ -10586,7 +10586,7 @@ class _tld4_4(_Step):
     f32: _tld4_5
 
 class _tld4_5(_Step):
-    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, e: Any = ..., f: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """One component of the four texels that filtering would use. ``tld4 {d, ..}, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 6.3 sm_75.
         One component of the four texels that filtering would use; p: whether they are resident. ``tld4 {d, ..}|p, [a, sampler, c]{, {e, ..}}{, f}``, from PTX 7.1 sm_75."""
 
@@ -10627,14 +10627,14 @@ class _txq_2(_Step):
     width: _txq_4
 
 class _txq_3(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A property of a texture or sampler. ``txq d, [a]``, from PTX 6.3 sm_75."""
 
 class _txq_4(_Step):
     b32: _txq_5
 
 class _txq_5(_Step):
-    def __call__(self, a: Any, lod: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, lod: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A property of a mipmap level of a texture. ``txq d, [a], lod``, from PTX 6.3 sm_75."""
 
 class _vabsdiff(_Step):
@@ -10654,19 +10654,19 @@ class _vabsdiff_3(_Step):
     max: _vabsdiff_4
     min: _vabsdiff_4
     sat: _vabsdiff_5
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b|, of words, halves or bytes. ``vabsdiff d, a, b``, from PTX 6.3 sm_75.
         |a - b|, put into a part of c. ``vabsdiff d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vabsdiff_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b|, then combined with c. ``vabsdiff d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vabsdiff_5(_Step):
     add: _vabsdiff_4
     max: _vabsdiff_4
     min: _vabsdiff_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b|, of words, halves or bytes. ``vabsdiff d, a, b``, from PTX 6.3 sm_75.
         |a - b|, put into a part of c. ``vabsdiff d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -10685,11 +10685,11 @@ class _vabsdiff2_2(_Step):
 class _vabsdiff2_3(_Step):
     add: _vabsdiff2_4
     sat: _vabsdiff2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b| in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vabsdiff2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vabsdiff2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b| in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vabsdiff2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vabsdiff4(_Step):
@@ -10707,11 +10707,11 @@ class _vabsdiff4_2(_Step):
 class _vabsdiff4_3(_Step):
     add: _vabsdiff4_4
     sat: _vabsdiff4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b| in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vabsdiff4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vabsdiff4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """|a - b| in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vabsdiff4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd(_Step):
@@ -10731,19 +10731,19 @@ class _vadd_3(_Step):
     max: _vadd_4
     min: _vadd_4
     sat: _vadd_5
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b, of words, halves or bytes. ``vadd d, a, b``, from PTX 6.3 sm_75.
         A + b, put into a part of c. ``vadd d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b, then combined with c. ``vadd d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd_5(_Step):
     add: _vadd_4
     max: _vadd_4
     min: _vadd_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b, of words, halves or bytes. ``vadd d, a, b``, from PTX 6.3 sm_75.
         A + b, put into a part of c. ``vadd d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -10762,11 +10762,11 @@ class _vadd2_2(_Step):
 class _vadd2_3(_Step):
     add: _vadd2_4
     sat: _vadd2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vadd2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vadd2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd4(_Step):
@@ -10784,11 +10784,11 @@ class _vadd4_2(_Step):
 class _vadd4_3(_Step):
     add: _vadd4_4
     sat: _vadd4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vadd4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vadd4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A + b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vadd4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vavrg2(_Step):
@@ -10806,11 +10806,11 @@ class _vavrg2_2(_Step):
 class _vavrg2_3(_Step):
     add: _vavrg2_4
     sat: _vavrg2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mean of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vavrg2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vavrg2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mean of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vavrg2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vavrg4(_Step):
@@ -10828,11 +10828,11 @@ class _vavrg4_2(_Step):
 class _vavrg4_3(_Step):
     add: _vavrg4_4
     sat: _vavrg4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mean of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vavrg4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vavrg4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mean of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vavrg4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmad(_Step):
@@ -10852,34 +10852,34 @@ class _vmad_3(_Step):
     sat: _vmad_5
     shr15: _vmad_6
     shr7: _vmad_6
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c, shifted right. ``vmad d, {-}a, {-}b, {!}c``, from PTX 6.3 sm_75."""
 
 class _vmad_4(_Step):
     sat: _vmad_7
     shr15: _vmad_8
     shr7: _vmad_8
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c + 1, shifted right. ``vmad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmad_5(_Step):
     shr15: _vmad_6
     shr7: _vmad_6
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c, shifted right. ``vmad d, {-}a, {-}b, {!}c``, from PTX 6.3 sm_75."""
 
 class _vmad_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c, shifted right. ``vmad d, {-}a, {-}b, {!}c``, from PTX 6.3 sm_75."""
 
 class _vmad_7(_Step):
     shr15: _vmad_8
     shr7: _vmad_8
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c + 1, shifted right. ``vmad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmad_8(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a * b + c + 1, shifted right. ``vmad d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax(_Step):
@@ -10899,19 +10899,19 @@ class _vmax_3(_Step):
     max: _vmax_4
     min: _vmax_4
     sat: _vmax_5
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b, of words, halves or bytes. ``vmax d, a, b``, from PTX 6.3 sm_75.
         The greater of a and b, put into a part of c. ``vmax d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b, then combined with c. ``vmax d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax_5(_Step):
     add: _vmax_4
     max: _vmax_4
     min: _vmax_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b, of words, halves or bytes. ``vmax d, a, b``, from PTX 6.3 sm_75.
         The greater of a and b, put into a part of c. ``vmax d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -10930,11 +10930,11 @@ class _vmax2_2(_Step):
 class _vmax2_3(_Step):
     add: _vmax2_4
     sat: _vmax2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vmax2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vmax2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax4(_Step):
@@ -10952,11 +10952,11 @@ class _vmax4_2(_Step):
 class _vmax4_3(_Step):
     add: _vmax4_4
     sat: _vmax4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vmax4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmax4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The greater of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vmax4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin(_Step):
@@ -10976,19 +10976,19 @@ class _vmin_3(_Step):
     max: _vmin_4
     min: _vmin_4
     sat: _vmin_5
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b, of words, halves or bytes. ``vmin d, a, b``, from PTX 6.3 sm_75.
         The lesser of a and b, put into a part of c. ``vmin d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b, then combined with c. ``vmin d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin_5(_Step):
     add: _vmin_4
     max: _vmin_4
     min: _vmin_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b, of words, halves or bytes. ``vmin d, a, b``, from PTX 6.3 sm_75.
         The lesser of a and b, put into a part of c. ``vmin d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -11007,11 +11007,11 @@ class _vmin2_2(_Step):
 class _vmin2_3(_Step):
     add: _vmin2_4
     sat: _vmin2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vmin2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vmin2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin4(_Step):
@@ -11029,11 +11029,11 @@ class _vmin4_2(_Step):
 class _vmin4_3(_Step):
     add: _vmin4_4
     sat: _vmin4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vmin4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vmin4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The lesser of a and b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vmin4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vote(_Step):
@@ -11056,11 +11056,11 @@ class _vote_3(_Step):
     uni: _vote_6
 
 class _vote_4(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether a holds in all lanes, in any, or is the same in all. ``vote d, {!}a``, from PTX 6.3 sm_75."""
 
 class _vote_5(_Step):
-    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mask of the lanes in which a holds. ``vote d, {!}a``, from PTX 6.3 sm_75."""
 
 class _vote_6(_Step):
@@ -11070,11 +11070,11 @@ class _vote_7(_Step):
     b32: _vote_9
 
 class _vote_8(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Whether a holds in all lanes, in any, or is the same in all. ``vote d, {!}a, membermask``, from PTX 6.3 sm_75."""
 
 class _vote_9(_Step):
-    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, membermask: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """The mask of the lanes in which a holds. ``vote d, {!}a, membermask``, from PTX 6.3 sm_75."""
 
 class _vset(_Step):
@@ -11097,12 +11097,12 @@ class _vset_3(_Step):
     add: _vset_4
     max: _vset_4
     min: _vset_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 if a compares to b, else 0. ``vset d, a, b``, from PTX 6.3 sm_75.
         1 if a compares to b, else 0, put into a part of c. ``vset d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vset_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 if a compares to b, else 0, then combined with c. ``vset d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vset2(_Step):
@@ -11123,11 +11123,11 @@ class _vset2_2(_Step):
 
 class _vset2_3(_Step):
     add: _vset2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 0 in each of the halves, as a compares to b; those that the mask leaves out are c's; .add: their sum plus c. ``vset2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vset2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 0 in each of the halves, as a compares to b; those that the mask leaves out are c's; .add: their sum plus c. ``vset2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vset4(_Step):
@@ -11148,11 +11148,11 @@ class _vset4_2(_Step):
 
 class _vset4_3(_Step):
     add: _vset4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 0 in each of the bytes, as a compares to b; those that the mask leaves out are c's; .add: their sum plus c. ``vset4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vset4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """1 or 0 in each of the bytes, as a compares to b; those that the mask leaves out are c's; .add: their sum plus c. ``vset4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vshl(_Step):
@@ -11175,7 +11175,7 @@ class _vshl_4(_Step):
     add: _vshl_6
     max: _vshl_6
     min: _vshl_6
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a << b, of words, halves or bytes. ``vshl d, a, b``, from PTX 6.3 sm_75.
         a << b, put into a part of c. ``vshl d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -11184,7 +11184,7 @@ class _vshl_5(_Step):
     wrap: _vshl_4
 
 class _vshl_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a << b, then combined with c. ``vshl d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vshr(_Step):
@@ -11207,7 +11207,7 @@ class _vshr_4(_Step):
     add: _vshr_6
     max: _vshr_6
     min: _vshr_6
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a >> b, of words, halves or bytes. ``vshr d, a, b``, from PTX 6.3 sm_75.
         a >> b, put into a part of c. ``vshr d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -11216,7 +11216,7 @@ class _vshr_5(_Step):
     wrap: _vshr_4
 
 class _vshr_6(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """a >> b, then combined with c. ``vshr d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub(_Step):
@@ -11236,19 +11236,19 @@ class _vsub_3(_Step):
     max: _vsub_4
     min: _vsub_4
     sat: _vsub_5
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b, of words, halves or bytes. ``vsub d, a, b``, from PTX 6.3 sm_75.
         A - b, put into a part of c. ``vsub d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b, then combined with c. ``vsub d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub_5(_Step):
     add: _vsub_4
     max: _vsub_4
     min: _vsub_4
-    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b, of words, halves or bytes. ``vsub d, a, b``, from PTX 6.3 sm_75.
         A - b, put into a part of c. ``vsub d, a, b, c``, from PTX 6.3 sm_75."""
 
@@ -11267,11 +11267,11 @@ class _vsub2_2(_Step):
 class _vsub2_3(_Step):
     add: _vsub2_4
     sat: _vsub2_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vsub2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub2_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b in each of the halves; those that the mask leaves out are c's; .add: their sum plus c. ``vsub2 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub4(_Step):
@@ -11289,11 +11289,11 @@ class _vsub4_2(_Step):
 class _vsub4_3(_Step):
     add: _vsub4_4
     sat: _vsub4_4
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vsub4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _vsub4_4(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """A - b in each of the bytes; those that the mask leaves out are c's; .add: their sum plus c. ``vsub4 d, a, b, c``, from PTX 6.3 sm_75."""
 
 class _wgmma(_Step):
@@ -12011,11 +12011,11 @@ class _wmma_50(_Step):
     shared__cta: _wmma_87
 
 class _wmma_51(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of bytes or bf16. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_52(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a 16x16 matrix, or 32x8 and 8x32 ones, of f16. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_53(_Step):
@@ -12028,18 +12028,18 @@ class _wmma_54(_Step):
     tf32: _wmma_55
 
 class _wmma_55(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of tf32. ``wmma {d, ..}, [a]{, stride}``, from PTX 7.0 sm_80."""
 
 class _wmma_56(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of f64. ``wmma {d, ..}, [a]{, stride}``, from PTX 7.0 sm_80."""
 
 class _wmma_57(_Step):
     f64: _wmma_56
 
 class _wmma_58(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of bits. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_59(_Step):
@@ -12050,11 +12050,11 @@ class _wmma_60(_Step):
     u4: _wmma_61
 
 class _wmma_61(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of 4-bit integers. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_62(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of bits. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_63(_Step):
@@ -12065,11 +12065,11 @@ class _wmma_64(_Step):
     u4: _wmma_65
 
 class _wmma_65(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads a matrix of 4-bit integers. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_66(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads an accumulator. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_67(_Step):
@@ -12078,7 +12078,7 @@ class _wmma_67(_Step):
     s32: _wmma_68
 
 class _wmma_68(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads an accumulator. ``wmma {d, ..}, [a]{, stride}``, from PTX 6.3 sm_75."""
 
 class _wmma_69(_Step):
@@ -12089,7 +12089,7 @@ class _wmma_70(_Step):
     s32: _wmma_68
 
 class _wmma_71(_Step):
-    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, stride: Any = ..., /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """Loads an accumulator. ``wmma {d, ..}, [a]{, stride}``, from PTX 7.0 sm_80."""
 
 class _wmma_72(_Step):
@@ -12155,7 +12155,7 @@ class _wmma_88(_Step):
     s32: _wmma_95
 
 class _wmma_89(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of f16. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _wmma_90(_Step):
@@ -12197,40 +12197,40 @@ class _wmma_101(_Step):
     b1: _wmma_107
 
 class _wmma_102(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bf16. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_80."""
 
 class _wmma_103(_Step):
     satfinite: _wmma_108
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bytes. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _wmma_104(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of tf32. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_80."""
 
 class _wmma_105(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of f64. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 7.0 sm_80."""
 
 class _wmma_106(_Step):
     satfinite: _wmma_109
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of 4-bit integers. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _wmma_107(_Step):
     s32: _wmma_110
 
 class _wmma_108(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of bytes. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _wmma_109(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a * b + c of 4-bit integers. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _wmma_110(_Step):
-    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, c: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = c plus the number of ones in a xor b, or a and b. ``wmma {d, ..}, {a, ..}, {b, ..}, {c, ..}``, from PTX 6.3 sm_75."""
 
 class _xor(_Step):
@@ -12240,13 +12240,13 @@ class _xor(_Step):
     pred: _xor_1
 
 class _xor_1(_Step):
-    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, *, out: Any = None, pred: Any = None) -> KernelOperand:
         """d = a ^ b. ``xor d, a, b``, from PTX 6.3 sm_75."""
 
 class _xyz(_Step):
-    x: Value
-    y: Value
-    z: Value
+    x: KernelOperand
+    y: KernelOperand
+    z: KernelOperand
 
 class Namespace:
     def __getitem__(self, mnemonic: str) -> Instruction: ...
@@ -12395,88 +12395,88 @@ class Namespace:
     ntid: _xyz
     ctaid: _xyz
     nctaid: _xyz
-    laneid: Value
-    warpid: Value
-    nwarpid: Value
-    smid: Value
-    nsmid: Value
-    gridid: Value
-    lanemask_eq: Value
-    lanemask_le: Value
-    lanemask_lt: Value
-    lanemask_ge: Value
-    lanemask_gt: Value
-    clock: Value
-    clock_hi: Value
-    clock64: Value
-    pm0: Value
-    pm1: Value
-    pm2: Value
-    pm3: Value
-    pm4: Value
-    pm5: Value
-    pm6: Value
-    pm7: Value
-    pm0_64: Value
-    pm1_64: Value
-    pm2_64: Value
-    pm3_64: Value
-    pm4_64: Value
-    pm5_64: Value
-    pm6_64: Value
-    pm7_64: Value
-    envreg0: Value
-    envreg1: Value
-    envreg2: Value
-    envreg3: Value
-    envreg4: Value
-    envreg5: Value
-    envreg6: Value
-    envreg7: Value
-    envreg8: Value
-    envreg9: Value
-    envreg10: Value
-    envreg11: Value
-    envreg12: Value
-    envreg13: Value
-    envreg14: Value
-    envreg15: Value
-    envreg16: Value
-    envreg17: Value
-    envreg18: Value
-    envreg19: Value
-    envreg20: Value
-    envreg21: Value
-    envreg22: Value
-    envreg23: Value
-    envreg24: Value
-    envreg25: Value
-    envreg26: Value
-    envreg27: Value
-    envreg28: Value
-    envreg29: Value
-    envreg30: Value
-    envreg31: Value
-    globaltimer: Value
-    globaltimer_lo: Value
-    globaltimer_hi: Value
-    total_smem_size: Value
-    dynamic_smem_size: Value
-    aggr_smem_size: Value
-    reserved_smem_offset_begin: Value
-    reserved_smem_offset_end: Value
-    reserved_smem_offset_cap: Value
-    reserved_smem_offset_0: Value
-    reserved_smem_offset_1: Value
-    is_explicit_cluster: Value
+    laneid: KernelOperand
+    warpid: KernelOperand
+    nwarpid: KernelOperand
+    smid: KernelOperand
+    nsmid: KernelOperand
+    gridid: KernelOperand
+    lanemask_eq: KernelOperand
+    lanemask_le: KernelOperand
+    lanemask_lt: KernelOperand
+    lanemask_ge: KernelOperand
+    lanemask_gt: KernelOperand
+    clock: KernelOperand
+    clock_hi: KernelOperand
+    clock64: KernelOperand
+    pm0: KernelOperand
+    pm1: KernelOperand
+    pm2: KernelOperand
+    pm3: KernelOperand
+    pm4: KernelOperand
+    pm5: KernelOperand
+    pm6: KernelOperand
+    pm7: KernelOperand
+    pm0_64: KernelOperand
+    pm1_64: KernelOperand
+    pm2_64: KernelOperand
+    pm3_64: KernelOperand
+    pm4_64: KernelOperand
+    pm5_64: KernelOperand
+    pm6_64: KernelOperand
+    pm7_64: KernelOperand
+    envreg0: KernelOperand
+    envreg1: KernelOperand
+    envreg2: KernelOperand
+    envreg3: KernelOperand
+    envreg4: KernelOperand
+    envreg5: KernelOperand
+    envreg6: KernelOperand
+    envreg7: KernelOperand
+    envreg8: KernelOperand
+    envreg9: KernelOperand
+    envreg10: KernelOperand
+    envreg11: KernelOperand
+    envreg12: KernelOperand
+    envreg13: KernelOperand
+    envreg14: KernelOperand
+    envreg15: KernelOperand
+    envreg16: KernelOperand
+    envreg17: KernelOperand
+    envreg18: KernelOperand
+    envreg19: KernelOperand
+    envreg20: KernelOperand
+    envreg21: KernelOperand
+    envreg22: KernelOperand
+    envreg23: KernelOperand
+    envreg24: KernelOperand
+    envreg25: KernelOperand
+    envreg26: KernelOperand
+    envreg27: KernelOperand
+    envreg28: KernelOperand
+    envreg29: KernelOperand
+    envreg30: KernelOperand
+    envreg31: KernelOperand
+    globaltimer: KernelOperand
+    globaltimer_lo: KernelOperand
+    globaltimer_hi: KernelOperand
+    total_smem_size: KernelOperand
+    dynamic_smem_size: KernelOperand
+    aggr_smem_size: KernelOperand
+    reserved_smem_offset_begin: KernelOperand
+    reserved_smem_offset_end: KernelOperand
+    reserved_smem_offset_cap: KernelOperand
+    reserved_smem_offset_0: KernelOperand
+    reserved_smem_offset_1: KernelOperand
+    is_explicit_cluster: KernelOperand
     clusterid: _xyz
     nclusterid: _xyz
     cluster_ctaid: _xyz
     cluster_nctaid: _xyz
-    cluster_ctarank: Value
-    cluster_nctarank: Value
-    current_graph_exec: Value
-    perctamemorysize: Value
-    perctamemoryoffset: Value
+    cluster_ctarank: KernelOperand
+    cluster_nctarank: KernelOperand
+    current_graph_exec: KernelOperand
+    perctamemorysize: KernelOperand
+    perctamemoryoffset: KernelOperand
 
 ptx: Namespace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, overload
 
 from ... import ir
 from ...errors import PtxTypeError
-from ...types import ScalarType, pred, u16
+from ...types import KernelOperand, ScalarType, pred, u16
 from ..builder import PendingRegion, current, thread
 from ..errors import described, located, mismatch, named
 from ..introspection.call_sites import user_frame
@@ -23,7 +23,7 @@ from .value import Negated, Reg, Result, Value, Vec, emit, set_source
 __all__ = ["cdiv", "maximum", "minimum", "pack", "reg", "select", "unpack"]
 
 
-def reg(type: Any, value: Any = None) -> Any:
+def reg(type: Any, value: Any = None) -> KernelOperand:
     """A register of ``type`` that may be changed, holding ``value`` (nothing yet, if there is none).
 
     ``reg(v)`` is one with the type and contents of ``v``, a Value or a pointer. In PTX it has the name of the Python
@@ -53,9 +53,9 @@ def reg(type: Any, value: Any = None) -> Any:
     register = trace.fresh(type, variable_name())
     if source is None:
         trace.needs_verification |= type.bits > 64  # the declaration alone needs its version
-        return Reg(register, type, PendingRegion.of(trace.region))
+        return Reg(register, type, PendingRegion.of(trace.region))  # type: ignore[return-value]
     set_register(trace, register, source, type)
-    return Reg(register, type, trace.region)
+    return Reg(register, type, trace.region)  # type: ignore[return-value]
 
 
 def variable_name(otherwise: str = "reg") -> str:
@@ -82,7 +82,7 @@ def parts_named(part: str) -> Iterator[None]:
         trace.suffix = before
 
 
-def select(p: Value, a: Any, b: Any) -> Value:
+def select(p: Any, a: Any, b: Any) -> KernelOperand:
     """``a`` where ``p`` holds, else ``b``: one ``selp``. At least one of them is a Value, which gives the type.
 
     >>> import numpy as np
@@ -110,14 +110,14 @@ def select(p: Value, a: Any, b: Any) -> Value:
     if type.bits == 8:
         wide = [_wide(value, type) for value in (a, b)]
         chosen = emit(known_form("selp.u16"), u16, *wide, p.use(trace))
-        return Result(narrowed(trace, chosen.register, type), type, trace.region)
+        return Result(narrowed(trace, chosen.register, type), type, trace.region)  # type: ignore[return-value]
     form = selection(type)
     if form is None:
         raise located(PtxTypeError, f"PTX has no selp of {type}", "convert first: `v.to(u32)`")
-    return emit(form, type, _source(a, type), _source(b, type), p.use(trace))
+    return emit(form, type, _source(a, type), _source(b, type), p.use(trace))  # type: ignore[return-value]
 
 
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: Any, b: Any) -> KernelOperand:
     """The lesser of two values of one type, or of a value and a number, by one ``min``.
 
     Of a NaN and a number it is the number; ``ptx.min.NaN.f32(a, b)`` gives the NaN.
@@ -134,11 +134,15 @@ def minimum(a: Any, b: Any) -> Any:
     return _extreme("min", a, b)
 
 
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: Any, b: Any) -> KernelOperand:
     """The greater of two values of one type, or of a value and a number, by one ``max``; see ``minimum``."""
     return _extreme("max", a, b)
 
 
+@overload
+def cdiv(a: int, b: int) -> int: ...
+@overload
+def cdiv(a: Any, b: Any) -> KernelOperand: ...
 def cdiv(a: Any, b: Any) -> Any:
     """The quotient of Python ints or unsigned Values, rounded up: the blocks of 256 threads that 1000 elements need.
 
@@ -157,7 +161,7 @@ def cdiv(a: Any, b: Any) -> Any:
     return (a + (b - 1)) // b
 
 
-def pack(type: ScalarType, *parts: Any) -> Value:
+def pack(type: ScalarType, *parts: Any) -> KernelOperand:
     """Values packed into one of ``type``, the first in the lowest bits, by one ``mov``: ``pack(f16x2, lo, hi)``.
 
     PtxTypeError where their bits do not fill the type.
@@ -178,10 +182,10 @@ def pack(type: ScalarType, *parts: Any) -> Value:
         got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
         raise located(PtxTypeError, f"{got} do not fill a {type}", "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`")
     form = parts_form(type, len(parts), written=False)
-    return emit(form, type, ir.Vector(tuple(part.use(trace) for part in parts)))
+    return emit(form, type, ir.Vector(tuple(part.use(trace) for part in parts)))  # type: ignore[return-value]
 
 
-def unpack(value: Value, type: ScalarType) -> Vec:
+def unpack(value: Any, type: ScalarType) -> Vec:
     """Split a value into its parts, the lowest first, by one ``mov``: a u64 is two u32; see ``pack``."""
     return value.unpack(type)
 
