@@ -118,4 +118,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    from importlib.util import find_spec
+
+    absent = {name for name in ("jax", "torch") if find_spec(name) is None}
+    return sorted({*__all__, *_SUBMODULES} - absent)

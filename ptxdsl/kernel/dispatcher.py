@@ -255,6 +255,10 @@ class Launch:
         """The geometry and the options."""
         return self.prepared.config
 
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self.config.options.items())
+        return f"<launch {self.kernel.entry}[{self.config.grid}, {self.config.block}]{' with ' * bool(options)}{options}>"
+
     def __copy__(self) -> Launch:
         return self
 

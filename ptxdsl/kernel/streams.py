@@ -169,6 +169,9 @@ class Event(_OfOneProcess):
         with self._gpu.current():
             self._gpu.call("cuEventRecord", self._handle, stream.handle)
 
+    def __repr__(self) -> str:
+        return f"Event(timing={self.timing}, backend={'emulator' if self._gpu is None else 'gpu'!r})"
+
     def synchronize(self) -> None:
         """Wait until the mark is reached."""
         if self._gpu is not None:
@@ -208,6 +211,9 @@ class Graph(_OfOneProcess):
         self._recorded: list[Callable[[], object]] = []
         self._kept: list[object] = []
         self._nodes = 0
+
+    def __repr__(self) -> str:
+        return f"<graph of {self._nodes} launch{'es' * (self._nodes != 1)} on {self.stream!r}>"
 
     def __enter__(self) -> Self:
         if self._gpu is not None:

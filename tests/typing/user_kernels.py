@@ -167,7 +167,7 @@ def squared(x: f32) -> f32:
 @ptx_kernel
 def rows(a: Array[f32, 2], out: Ptr[f32]) -> None:
     row = block.thread()
-    ok = inside(row.to(s32), 0, a.shape[0].to(s32), 1)  # type: ignore[arg-type]
+    ok = inside(row.to(s32), ptx.laneid.to(s32) - row.to(s32), a.shape[0].to(s32), a.shape[1].to(s32))
     with when(ok):
         out[row] = squared(row_sum(a, row))
         low, mixed = both(row, ptx.laneid)

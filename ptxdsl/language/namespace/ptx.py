@@ -6,15 +6,16 @@ what would be right. The parts of a name are kept: an instruction spelled a seco
 
 from __future__ import annotations
 
+import inspect
 import keyword
 from functools import reduce
 from typing import Any, NoReturn
 
 from ... import ir
-from ...errors import PtxTypeError, UnknownInstruction, did_you_mean, similar
+from ...errors import PtxTypeError, TraceError, UnknownInstruction, did_you_mean, similar
 from ...isa import Form, Special
 from ...isa import table as isa
-from ..builder import current, thread
+from ..builder import Trace, current, thread
 from ..calls import call
 from ..errors import located, relocated
 from ..instruction_names import InstructionName, Name, NoValue
@@ -34,15 +35,39 @@ def _spelled(name: str) -> str:
     return name.replace("__", "::")
 
 
+class _NoTrace(TraceError, AttributeError):
+    """A special register where no kernel is traced: to what only looks (Tab, ``inspect``), it is not there."""
+
+
+class _Help:
+    """The docstring of a name of the namespace: the class's, and what the table has of the name."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __get__(self, name: Instruction | _Components | None, _: object = None) -> str:
+        if name is None:
+            return self.text
+        from ...isa.generate.pages import describe
+
+        pattern = repr(name).partition(".")[2]
+        return f"{describe(pattern if isinstance(name, Instruction) else f'%{pattern}')}\n\n{self.text}"
+
+
 class Instruction(InstructionName):
-    """An instruction, or the beginning of its name.
+    __doc__ = _Help("""An instruction, or the beginning of its name.
 
     Called, it appends the instruction and returns its result: a Value, a Vec for one in braces, a tuple for several.
     ``out`` names the reg (the list of them) to write instead, ``"_"`` where PTX allows to drop the result; of several
     results each may be None for a new Value. ``pred`` is a predicate that guards it.
-    """
+    """)
 
     mnemonic: str
+    __signature__ = inspect.Signature([
+        inspect.Parameter("operands", inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None),
+        inspect.Parameter("pred", inspect.Parameter.KEYWORD_ONLY, default=None),
+    ])
 
     def __init__(self, mnemonic: str) -> None:
         object.__setattr__(self, "mnemonic", mnemonic)
@@ -162,7 +187,8 @@ def _named(name: str) -> Any:
 
 
 class _Components(NoValue):
-    """``ptx.tid``: a special register with components, of which each is read by its name."""
+    __doc__ = _Help("""``ptx.tid``: a special register with components, of which each is read by its name.""")
+    __signature__ = inspect.Signature()
 
     def __init__(self, special: Special) -> None:
         self._special = special
@@ -206,13 +232,20 @@ class _Read:
         self.operand = ir.SpecialRegister(name)
 
     def __call__(self) -> Value:
-        trace = thread.trace or current()
+        trace = thread.trace or _traced()
         if self.special.needs:
             trace.require(self.special.needs, f"`{self.operand.special}`")
         type = self.special.type
         register = trace.supply[type]()
         trace.emit(self.form, (register, self.operand), None, None, 3)
         return Result(register, type, trace.region)
+
+
+def _traced() -> Trace:
+    try:
+        return current()
+    except TraceError as error:
+        raise _NoTrace(error.message, loc=error.loc, hint=error.hint) from None
 
 
 class Namespace(Name):
