@@ -39,7 +39,7 @@ import os
 import sys
 from collections.abc import Iterable
 from types import FrameType
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 __all__ = [
     "AliasError", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError", "DriverError",
@@ -299,13 +299,28 @@ class EmulationError(PtxError):
         """The findings, or this error alone, as JSON: a list of objects with kind, message, place and thread."""
         import json
 
+        return json.dumps(self._records(), indent=2)
+
+    def _records(self) -> list[dict[str, object]]:
         file, line = self.loc or (None, None)
-        own = {
+        own: dict[str, object] = {
             "kind": type(self).__name__, "message": self.message, "file": file, "line": line,
             "ptx_line": self.ptx_line, "instruction": self.instruction,
             "block": self.block and list(self.block), "thread": self.thread and list(self.thread), "hint": self.hint,
         }
-        return json.dumps([finding.record() for finding in self.findings] or [own], indent=2)  # type: ignore[attr-defined]
+        return [finding.record() for finding in self.findings] or [own]  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from .html_page import fragment, grid
+
+        rows = []
+        for record in self._records():
+            rows.append([record["kind"], record["message"], *_access(record), record["hint"] or ""])
+            rows += [["", name, *_access(record[name]), ""] for name in ("earlier", "use") if name in record]
+        heads = ("kind", "what", "thread", "block", "place", "instruction", "hint")
+        return fragment(f"<h3>{escape(type(self).__name__)}</h3>\n{grid(heads, rows)}")
 
     def _places(self) -> list[str]:
         lines = super()._places()
@@ -314,6 +329,14 @@ class EmulationError(PtxError):
         if self.ptx_line is not None:
             lines.append(f"  PTX line {self.ptx_line}: {self.instruction}")
         return lines
+
+
+def _access(record: Any) -> list[object]:
+    """The thread, the block, the line with its source, and the instruction of a record."""
+    loc = Loc(record["file"], record["line"]) if record["file"] else None
+    place = f"{os.path.basename(loc.shown)}:{loc.line}\n{loc.source}" if loc else f"PTX line {record['ptx_line']}"
+    who = (tuple(record[name]) if record[name] else "" for name in ("thread", "block"))
+    return [*who, place, record["instruction"]]
 
 
 class MemoryFault(EmulationError):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from ..errors import Loc, PtxError, caller
+from ..html_page import Bar, bars, fragment
 from ..text_table import bar
 from .bounds import Bound
 from .calibration import EXPONENT, error_of
@@ -198,9 +200,26 @@ class Forecast:
     def __str__(self) -> str:
         return self.table()
 
+    def _repr_html_(self) -> str:
+        parts = (
+            f"<h3>{escape(title)}</h3>\n{bars(rows)}<p>{escape(notes)}</p>\n"
+            for title, rows, notes in (_drawn(one, self.machine) for one in self.launches)
+        )
+        return fragment("".join(parts) or f"<p>{escape(repr(self))}</p>")
+
     def __repr__(self) -> str:
         what = ", ".join(f"{one.kernel} {micros(one.seconds)} ({one.binding.kind})" for one in self.launches)
         return f"<forecast on {self.machine.name}: {what or 'nothing launched'}>"
+
+
+def _drawn(one: KernelForecast, machine: Machine) -> tuple[str, list[Bar], str]:
+    """A launch for a notebook: what its table begins with, a bar for each bound, and what its table ends with."""
+    title, *lines = one.table().split("\n")
+    rows = []
+    for bound in one.sorted_bounds:
+        kind = "bad" if bound.kind == one.binding.kind else "good"
+        rows.append(Bar(bound.kind, [(bound.seconds, kind)], f"{micros(bound.seconds)}  {bound.detail}".rstrip()))
+    return f"{title}, on {machine.name}", rows, "; ".join(line.strip() for line in lines[len(rows) :])
 
 
 def micros(seconds: float) -> str:

@@ -10,12 +10,12 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from ctypes import c_bool
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..collector import paused
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, PtxError, caller
 from ..executed_lines import recorder
 from ..ir import Module
 from ..ir.signature import KernelParameter
@@ -27,12 +27,15 @@ from .compiled_kernel import CompiledKernel
 from .run import Run
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..emulator.tools.tiers import Tiers
     from ..forecasting.machines import Machine
     from ..forecasting.result import Forecast
     from ..gpu.assembler import Assembled
     from ..gpu.cubin import Attributes
     from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
+    from .report import Report
 
 __all__ = ["Dispatcher", "Launch"]
 
@@ -164,6 +167,25 @@ class Dispatcher:
         target = self._resident_on(arch, constants)
         return block_sizes(self.attributes(arch=target, **constants), target, shared)
 
+    def report(self, path: str | Path | None = None, *, arch: str | None = None, **constants: Any) -> Report:
+        """Python, PTX and SASS side by side, and what a thread takes: an HTML page, complete in itself.
+
+        It is written to ``path``, if there is one; a notebook shows what is returned. ``k[grid, block].report(path,
+        arguments)`` has what a launch does too. SASS and registers need ptxas and nvdisasm.
+
+        >>> report = kernel.report()  # doctest: +SKIP
+        """
+        from .report import kernel_report
+
+        return kernel_report(self.compiled(constants, arch), arch).write(path)
+
+    def _repr_html_(self) -> str | None:
+        """The report without constants; nothing for a kernel that has none so, of which its repr says what it is."""
+        try:
+            return self.report()._repr_html_()
+        except PtxError:
+            return None
+
     def _resident_on(self, arch: str | None, constants: Mapping[str, Any]) -> str:
         if arch not in (None, "auto"):
             return arch
@@ -256,8 +278,10 @@ class Launch:
         return self.prepared.config
 
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in self.config.options.items())
-        return f"<launch {self.kernel.entry}[{self.config.grid}, {self.config.block}]{' with ' * bool(options)}{options}>"
+        config = self.config
+        given = [f for f in fields(config)[2:] if f.repr and getattr(config, f.name) != f.default]
+        options = "".join(f", {f.name}={getattr(config, f.name)!r}" for f in given)
+        return f"<launch {self.kernel.entry}[{config.grid}, {config.block}]{options}>"
 
     def __copy__(self) -> Launch:
         return self
@@ -338,6 +362,30 @@ class Launch:
         from ..forecasting.forecast import of_launch
 
         return of_launch(self, args, named, gpu, clock, sample)
+
+    def report(self, path: str | Path | None = None, *args: object, arch: str | None = None, **named: Any) -> Report:
+        """Run the kernel on the emulator and report on it: an HTML page, complete in itself, written to ``path``.
+
+        Source, PTX and SASS with the share of each line, registers and occupancy, coalescing and bank conflicts as
+        pictures. ``path`` None writes nothing; a notebook shows what is returned. The kernel writes its arguments, as
+        in any launch. Raises what :func:`ptxdsl.profile` raises.
+
+        >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel
+        >>> @ptx_kernel
+        ... def double(x: Ptr[f32]):
+        ...     x[ptx.tid.x] *= 2.0
+        >>> report = double[1, 32].report(None, np.ones(32, np.float32))
+        >>> report
+        <report on double>
+        """
+        from ..emulator.tools.profile import profile
+        from .report import kernel_report
+
+        with config.use("emulator"), profile() as counted:
+            self(*args, **named)
+        parameters = {p.name for p in self.kernel.parameters}
+        constants = {name: value for name, value in named.items() if name not in parameters}
+        return kernel_report(self.kernel.compiled(constants, arch), arch, self.config, counted).write(path)
 
     def _launch(self, args: tuple[object, ...], named: dict[str, object], key: tuple[object, ...] | None) -> None:
         """Launch with every check there is; without a ``key`` of a fast path, only make ready for it."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceArray", "PartialArray", "in_host_memory"]
 
+_SHOWN = 8
+"""How many elements of a dimension a notebook shows."""
 _in_host_memory: weakref.WeakSet[DeviceArray] = weakref.WeakSet()
 
 class DeviceArray(TracksWrites):
@@ -155,6 +157,17 @@ class DeviceArray(TracksWrites):
     def __repr__(self) -> str:
         gaps = "" if self.contiguous else f", strides={self.strides}"
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype.name}{gaps}, backend={self.backend!r})"
+
+    def _repr_html_(self) -> str:
+        from ..html_page import fragment, grid
+
+        rows = [("shape", self.shape), ("dtype", self.dtype.name)]
+        rows += [] if self.contiguous else [("strides", self.strides)]
+        rows += [("size", f"{self.nbytes:,} bytes"), ("place", _place(self))]
+        few = self[tuple(slice(min(extent, _SHOWN)) for extent in self.shape[-2:])] if self.ndim < 3 else None
+        few = self[(0,) * (self.ndim - 2)][:_SHOWN, :_SHOWN] if few is None else few
+        rows.append(("values" if few.size == self.size else "first values", np.array2string(few.numpy(), 120)))
+        return fragment(grid(("array", ""), rows))
 
     # Which bytes were never written
 
@@ -358,6 +371,11 @@ class PartialArray(DeviceArray):
     """A device array with gaps, or one that may not be written: what a fast path of launches need not look for."""
 
     __slots__ = ()
+
+
+def _place(array: DeviceArray) -> str:
+    where = "host memory, of the emulator" if array.device is None else f"GPU {array.device}"
+    return f"{where}, at {array.address:#x}{', read-only' * array.readonly}"
 
 
 def in_host_memory() -> list[Buffer]:

@@ -16,6 +16,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
+    ["html_page"],
     ["errors", "locks"],
     ["collector", "executed_lines", "text_table"],
     ["config", "types"],
@@ -61,7 +62,7 @@ ON_DEMAND = (
     "emulator", "gpu", "forecasting", "analysis", "text", "verify", "launch.arguments", "launch.device_array",
     "isa.generate", "kernels", "kernel.device_arrays", "launch.foreign_arguments", "kernel.ptx_module",
     "language.foreign_names", "language.introspection.memo_tables", "language.rules.changed_lines",
-    "language.rules.state_reads",
+    "language.rules.state_reads", "html_page", "kernel.report",
 )
 """What a function may import for itself, since importing the language does not need it: the backends, and what only
 the first launch, foreign PTX, numpy's arrays, or the few regions that change Python state and errors need.

@@ -5,63 +5,30 @@ from __future__ import annotations
 import linecache
 from html import escape
 
+from ...html_page import cell, document, sides
 from .counters import Counters
 from .profile_data import LineProfile, ProfileData, total
 from .profile_table import Column, shown_columns, summary
 
-__all__ = ["page"]
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1c2330; --dim: #6b7484; --paper: #fff; --rule: #e2e6ee; --mark: #fff1c2;
-  --heat: 219, 84, 52; --head: #f6f8fb; }
-@media (prefers-color-scheme: dark) { :root { --ink: #d9dee8; --dim: #8c96a8; --paper: #14181f; --rule: #2a313d;
-  --mark: #4a3f16; --heat: 236, 110, 70; --head: #1b212b; } }
-* { box-sizing: border-box }
-body { margin: 0; padding: 1.5rem; font: 14px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper) }
-h1 { font-size: 1.25rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 2rem 0 .25rem }
-p { color: var(--dim); margin: 0 0 .75rem }
-.sides { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1rem }
-@media (max-width: 70rem) { .sides { grid-template-columns: minmax(0, 1fr) } }
-.side { overflow: auto; max-height: 80vh; border: 1px solid var(--rule); border-radius: 6px }
-table { border-collapse: collapse; width: 100%; font: 12px/1.5 ui-monospace, Menlo, Consolas, monospace }
-th { position: sticky; top: 0; background: var(--head); color: var(--dim); font-weight: 500; vertical-align: bottom }
-th, td { padding: 0 .4rem; white-space: pre; text-align: right; font-variant-numeric: tabular-nums }
-th.code, td.code { text-align: left; width: 99%; max-width: 46ch; overflow: hidden; text-overflow: ellipsis }
-td.at { color: var(--dim); user-select: none }
-th { white-space: normal; font-size: 11px }
-tr.idle td { color: var(--dim) } tr.label td { color: var(--dim) } tr.on td { background: var(--mark) }
-tr[data-at] { cursor: pointer }
-"""
-_SCRIPT = """
-const rows = [...document.querySelectorAll('tr[data-at]')];
-let held = false;
-function mark(row, scroll) {
-  for (const other of rows) other.classList.toggle('on', row !== null && other.dataset.at === row.dataset.at);
-  if (!scroll) return;
-  const there = rows.find(r => r.dataset.at === row.dataset.at && r.closest('.side') !== row.closest('.side'));
-  if (there) there.scrollIntoView({block: 'nearest'});
-}
-for (const row of rows) {
-  row.addEventListener('mouseenter', () => held || mark(row, false));
-  row.addEventListener('click', () => { held = !held; mark(row, true); });
-}
-"""
-
+__all__ = ["page", "sections"]
 
 def page(p: ProfileData) -> str:
     """An HTML page that needs nothing from elsewhere."""
-    sections = []
+    title = f"Profile of {', '.join(p.launches) or 'nothing'}"
+    return document(
+        title,
+        f"<h1>{escape(title)}</h1>\n<p>Counted by the emulator, exactly, in units of the PTX. Point at a line to see "
+        f"its instructions; click to hold it.</p>\n{sections(p)}",
+    )
+
+
+def sections(p: ProfileData) -> str:
+    """Source, PTX and counters of each kernel."""
+    parts = []
     for number, kernel in enumerate(p.launches):
         lines = [line for line in p.lines if line.kernel == kernel]
-        sections.append(_section(p, number, kernel, lines))
-    style, names = _STYLE.strip(), ", ".join(p.launches)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>Profile of {escape(names)}</title>'
-        f"<style>{style}</style></head><body>\n<h1>Profile of {escape(names) or 'nothing'}</h1>\n"
-        "<p>Counted by the emulator, exactly, in units of the PTX. Point at a line to see its instructions; click to "
-        f"hold it.</p>\n{''.join(sections)}<script>{_SCRIPT.strip()}</script></body></html>\n"
-    )
+        parts.append(_section(p, number, kernel, lines))
+    return "".join(parts) or "<p>nothing was launched</p>\n"
 
 
 def _section(p: ProfileData, number: int, kernel: str, lines: list[LineProfile]) -> str:
@@ -71,8 +38,9 @@ def _section(p: ProfileData, number: int, kernel: str, lines: list[LineProfile])
     line = summary(kernel, p.launches[kernel], counters).partition(": ")[2]
     return (
         f"<h2>{escape(kernel)}</h2>\n<p>{escape(line)}</p>\n"
-        f'<div class="sides">\n<div class="side">{_table(columns, _source_rows(number, lines, columns, most))}</div>\n'
-        f'<div class="side">{_table(columns, _ptx_rows(p, number, kernel, columns))}</div>\n</div>\n'
+        + sides(_table(columns, rows) for rows in (
+            _source_rows(number, lines, columns, most), _ptx_rows(p, number, kernel, columns)
+        ))
     )
 
 
@@ -88,12 +56,11 @@ def _row(at: str, mark: str, code: str, share: float | None, counters: Counters 
          heat: float, kind: str = "") -> str:
     cells = ["" if counters is None else column.text(counters) for column in columns]
     shown = f"{100 * share:.1f} %" if share is not None else ""
-    color = f' style="background: rgba(var(--heat), {0.5 * heat:.3f})"' if heat else ""
     data = f' data-at="{escape(at)}"' if at else ""
     whole = f' title="{escape(code.strip())}"' if len(code) > 46 else ""
     return (
         f'<tr{data} class="{kind}"><td class="at">{escape(mark)}</td><td class="code"{whole}>{escape(code)}</td>'
-        f"<td{color}>{shown}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
+        f"{cell(shown, share=heat)}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
     )
 
 
