@@ -62,6 +62,9 @@ class CompiledKernel:
         self._runs: dict[str, Run] = {}
         self.cache = cache or ModuleCache()
 
+    def __repr__(self) -> str:
+        return f"<{self.entry}, {'loaded' if self.foreign else 'traced'} for {self.module.target}>"
+
     @cached_property
     def text(self) -> str:
         """The PTX."""

@@ -63,11 +63,11 @@ def kernel_report(
     lines = [line for line in counted.lines if line.kernel == kernel.entry] if counted is not None else []
     ptx = list(_ptx_rows(kernel.text, kernel.entry))
     sass, attributes, missing = _machine_code(kernel, arch)
-    of_lines = {line.loc: line.share for line in lines}
-    of_ptx = {str(one.ptx_line): one.share for line in lines for one in line.instructions}
+    of_lines: dict[object, float] = {line.loc: line.share for line in lines}
+    of_ptx: dict[object, float] = {str(one.ptx_line): one.share for line in lines for one in line.instructions}
     python = _python_rows({row.loc for row in ptx if row.loc is not None})
     tables = [
-        _table(name, rows, [(shares.get(row.at if name == "PTX" else row.loc) or 0.0) for row in rows], bool(lines))
+        _table(name, rows, [shares.get(row.at if name == "PTX" else row.loc, 0.0) for row in rows], bool(lines))
         for name, rows, shares in (("Python", python, of_lines), ("PTX", ptx, of_ptx), ("SASS", sass, of_lines)) if rows
     ]
     body = f"<h1>{escape(kernel.entry)}</h1>\n"

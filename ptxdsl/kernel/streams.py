@@ -170,7 +170,7 @@ class Event(_OfOneProcess):
             self._gpu.call("cuEventRecord", self._handle, stream.handle)
 
     def __repr__(self) -> str:
-        return f"Event(timing={self.timing}, backend={'emulator' if self._gpu is None else 'gpu'!r})"
+        return f"Event(timing={self.timing})"
 
     def synchronize(self) -> None:
         """Wait until the mark is reached."""

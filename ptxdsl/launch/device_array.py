@@ -164,9 +164,10 @@ class DeviceArray(TracksWrites):
         rows = [("shape", self.shape), ("dtype", self.dtype.name)]
         rows += [] if self.contiguous else [("strides", self.strides)]
         rows += [("size", f"{self.nbytes:,} bytes"), ("place", _place(self))]
-        few = self[tuple(slice(min(extent, _SHOWN)) for extent in self.shape[-2:])] if self.ndim < 3 else None
-        few = self[(0,) * (self.ndim - 2)][:_SHOWN, :_SHOWN] if few is None else few
-        rows.append(("values" if few.size == self.size else "first values", np.array2string(few.numpy(), 120)))
+        if self.size:
+            few = self[(0,) * (self.ndim - 2)] if self.ndim > 2 else self
+            few = few[tuple(slice(_SHOWN) for _ in few.shape)]
+            rows.append(("values" if few.size == self.size else "first values", np.array2string(few.numpy(), 120)))
         return fragment(grid(("array", ""), rows))
 
     # Which bytes were never written
