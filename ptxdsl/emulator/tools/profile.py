@@ -168,10 +168,9 @@ class profile(Observer, ProfileData):
         Path(path).write_text(page(self), "utf-8")
 
     def _repr_html_(self) -> str:
-        from ...html_page import fragment
-        from .profile_page import sections
+        from .profile_page import display
 
-        return fragment(sections(self))
+        return display(self)
 
     def __repr__(self) -> str:
         return f"<profile of {', '.join(f'{name} ({count}x)' for name, count in self.launches.items()) or 'nothing'}>"

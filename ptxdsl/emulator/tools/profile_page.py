@@ -5,12 +5,12 @@ from __future__ import annotations
 import linecache
 from html import escape
 
-from ...html_page import cell, document, sides
+from ...html_page import cell, document, fragment, sides
 from .counters import Counters
 from .profile_data import LineProfile, ProfileData, total
 from .profile_table import Column, shown_columns, summary
 
-__all__ = ["page", "sections"]
+__all__ = ["display", "page"]
 
 def page(p: ProfileData) -> str:
     """An HTML page that needs nothing from elsewhere."""
@@ -18,11 +18,16 @@ def page(p: ProfileData) -> str:
     return document(
         title,
         f"<h1>{escape(title)}</h1>\n<p>Counted by the emulator, exactly, in units of the PTX. Point at a line to see "
-        f"its instructions; click to hold it.</p>\n{sections(p)}",
+        f"its instructions; click to hold it.</p>\n{_sections(p)}",
     )
 
 
-def sections(p: ProfileData) -> str:
+def display(p: ProfileData) -> str:
+    """The same for a notebook."""
+    return fragment(_sections(p))
+
+
+def _sections(p: ProfileData) -> str:
     """Source, PTX and counters of each kernel."""
     parts = []
     for number, kernel in enumerate(p.launches):
