@@ -176,7 +176,8 @@ def varlen_kernel(dtype: ScalarType, dim: int, causal: bool, warps: int = 4) -> 
         mine = ptx.mad.wide.u32(begin.bits(u32), pitches[0], (head * dim).to(u64))
         theirs = ptx.mad.wide.u32(key_begin.bits(u32), pitches[1], (head // group * dim).to(u64))
         with when(first < queries):
-            block = _Block(dtype, dim, causal, warps, rows, tuple(pitch.bits(s32) for pitch in pitches))
+            strides = pitches[0].bits(s32), pitches[1].bits(s32)
+            block = _Block(dtype, dim, causal, warps, rows, strides)
             block.attend(q + mine, k + theirs, v + theirs, out + mine, first, queries, keys, scaled(acc, scale))
 
     return kernel

@@ -119,6 +119,12 @@ def memory(n: u32, x: Ptr[f32], y: Ptr[f32], table: Ptr[Ptr[f32]]) -> None:
 
 
 @ptx_kernel
+def read_only(n: u32, x: Ptr[const[f32]], a: Array[const[f32], 2], y: Ptr[f32]) -> None:
+    with when(ptx.tid.x < n):
+        y[ptx.tid.x] = fma(x[ptx.tid.x], a[0, ptx.tid.x], element(y, ptx.tid.x))
+
+
+@ptx_kernel
 def transpose(a: Array[f32, 2], b: Array[f32, None, 8], *, tile: int = 8) -> None:
     height, width = a.shape
     block_of = shared(f32, tile, tile + 1)
@@ -214,6 +220,7 @@ def main(folder: Path) -> dict[str, Floats]:
         text: str = profile.table()
         profile.html(folder / "profile.html")
         share: float = max(line.share for line in profile.lines)
+        read_only[1, 32](8, x, floats(1, 8), y)
         out = ptxdsl.empty(3, f32)
         control[1, 64](256, ptxdsl.to_device(x), out)
         total: float = out.numpy()[0]
