@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import config
 from ..collector import paused
-from ..errors import LaunchError, PtxError, caller
+from ..errors import LaunchError, caller
 from ..executed_lines import recorder
 from ..ir import Module
 from ..ir.signature import KernelParameter
@@ -183,7 +183,7 @@ class Dispatcher:
         """The report without constants; nothing for a kernel that has none so, of which its repr says what it is."""
         try:
             return self.report()._repr_html_()
-        except PtxError:
+        except Exception:  # noqa: BLE001 -- what the kernel function raises, when it is only looked at
             return None
 
     def _resident_on(self, arch: str | None, constants: Mapping[str, Any]) -> str:

@@ -114,7 +114,11 @@ def test_a_kernel_that_cannot_be_traced_shows_its_repr() -> None:
     def needs(x: Ptr[f32], *, size: int) -> None:
         x[0] = float(size)
 
-    assert needs._repr_html_() is None
+    @ptx_kernel
+    def fails(x: Ptr[f32]) -> None:
+        x[{}["missing"]] = 0.0
+
+    assert needs._repr_html_() is None and fails._repr_html_() is None
     assert repr(needs) == "<ptx_kernel needs(x: Ptr[f32])>"
 
 
