@@ -174,10 +174,7 @@ def _choose_core(config: Any) -> None:
 
     From Python 3.14 on another one is the usual.
     """
-    try:
-        core = config.get_option("run:core")
-    except ConfigError:  # coverage.py before 7.10
-        return
+    core = config.get_option("run:core")
     if config.get_option("run:timid") or core not in (None, "ctrace"):
         given = "timid = true" if config.get_option("run:timid") else f"core = {core}"
         raise ConfigError(

@@ -107,6 +107,8 @@ class KernelRecorder:
         """Of each trace that has not ended."""
         self._hoisted: dict[str, list[list[Any]]] = {}
         self._told: dict[str, set[Arc]] = {}
+        self._measuring: Any = None
+        self._data: Any = None
         self._context: Any = None
         self._elsewhere: dict[str, None] = {}
 
@@ -221,10 +223,12 @@ class KernelRecorder:
         measuring = coverage.Coverage.current()
         if measuring is None:
             return
-        data = measuring.get_data()
-        context = getattr(data, "_current_context", None)
-        if (measuring, context) != self._context:  # a test's name, of which there are many
-            self._context, self._told = (measuring, context), {}
+        if measuring is not self._measuring:
+            self._measuring, self._data = measuring, measuring.get_data()  # which takes a millisecond
+        data = self._data
+        context = measuring, getattr(data, "_current_context", None)
+        if context != self._context:  # with the name of a test, of which there are many
+            self._context, self._told = context, {}
         for name, found in arcs.items():
             new = found - self._told.setdefault(name, set())
             if not new:

@@ -353,3 +353,15 @@ def test_no_options(run: Run, tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("", "utf-8")
     done = run("run", "main.py")
     assert done.stdout + done.stderr == "the plugin ptxdsl.coverage has no options, and lines came\n"
+
+
+def test_launches_on_a_gpu_are_told(run: Run, tmp_path: Path) -> None:
+    configure(tmp_path)
+    text = "import ptxdsl.executed_lines as lines\nfor name in 'k', 'add', 'k':\n"
+    text += "    lines.recorder().not_recorded(name)\n"
+    (tmp_path / "main.py").write_text(text, "utf-8")
+    done = run("run", "main.py")
+    assert done.stdout + done.stderr == (
+        "ptxdsl.coverage: launches on a GPU are not counted, of kernels k, add; PTXDSL_BACKEND=emulator runs them "
+        "where lines are counted\n"
+    )
