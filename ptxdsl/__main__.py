@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .bench import Row
-    from .kernel import Kernel
 
 __all__ = ["main"]
 
@@ -126,24 +124,16 @@ def _examples(options: argparse.Namespace) -> int:
 
 def _kernels(options: argparse.Namespace) -> int:
     from .bench import table
-    from .kernels.check import LIBRARY, named
+    from .kernels.check import LIBRARY, named, resources
 
     names = [found for name in options.names for found in named(name) or [name]]
     if options.resources is None:
         return _checked("kernel", names, LIBRARY, lambda name: (LIBRARY[name].check(), LIBRARY[name].check()))
     if _unknown("kernel", names, LIBRARY):
         return 2
-    rows = [_resources(kernel, options.resources) for name in names or LIBRARY for kernel in LIBRARY[name].kernels()]
+    rows = [resources(kernel, options.resources) for name in names or LIBRARY for kernel in LIBRARY[name].kernels()]
     print(table((f"kernel on {options.resources}", "registers", "shared", "spilled", "instructions"), rows))
     return 0
-
-
-def _resources(kernel: Kernel, arch: str) -> tuple[Any, ...]:
-    """A kernel's entry, registers, bytes of shared memory, bytes spilled, and SASS instructions."""
-    taken = kernel.attributes(arch=arch)
-    spilled = taken.spill_store_bytes + taken.spill_load_bytes
-    instructions = len(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?!NOP)\S", kernel.sass(arch=arch), re.MULTILINE))
-    return kernel.entry, taken.num_regs, taken.shared_size_bytes, spilled, instructions
 
 
 def _checked(kind: str, names: list[str], known: Iterable[str], run: Callable[[str], tuple[Row, Row]]) -> int:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .entry import Entry
+from .entry import Entry, Resources, resources
 
-__all__ = ["LIBRARY", "Entry", "named"]
+__all__ = ["LIBRARY", "Entry", "Resources", "named", "resources"]
+
+_SHARED = ("entry", "facts")
+"""The modules beside this one that no domain has."""
 
 
 def _entries() -> dict[str, Entry]:
     found: dict[str, Entry] = {}
-    for domain in sorted(module.name for module in iter_modules(__path__) if module.name != "entry"):
+    for domain in sorted(module.name for module in iter_modules(__path__) if module.name not in _SHARED):
         entries = import_module(f".{domain}", __name__).ENTRIES
         found |= {f"{domain}.{function}": entry for function, entry in entries.items()}
     return found

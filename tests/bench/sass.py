@@ -22,10 +22,14 @@ from ptxdsl.bench import table
 from ptxdsl.gpu.assembler import assemble_module
 from ptxdsl.gpu.cubin import disassemble
 
-__all__ = ["main"]
+__all__ = ["ARCH", "NO_NVCC", "Line", "code", "compiled", "main"]
 
 MOST, MOST_IN_LOOP = 1.05, 1.0
 """The goal: times of nvcc's instructions, and of those in its hot loop."""
+NO_NVCC = (
+    "no nvcc was found, and without it there is nothing to compare with: pip install 'nvidia-cuda-nvcc>=13' "
+    "'nvidia-nvvm>=13' 'nvidia-cuda-crt>=13' 'nvidia-cuda-runtime>=13'"
+)
 
 
 class Code(NamedTuple):
@@ -107,8 +111,7 @@ def main() -> int:
     parser.add_argument("--code", action="store_true", help="print both listings too")
     options = parser.parse_args()
     if nvcc() is None:
-        print("no nvcc was found, and without it there is nothing to compare with: pip install 'nvidia-cuda-nvcc>=13' "
-              "'nvidia-nvvm>=13' 'nvidia-cuda-crt>=13' 'nvidia-cuda-runtime>=13'", file=sys.stderr)
+        print(NO_NVCC, file=sys.stderr)
         return 2
     lines = [measured(pair) for pair in pairs() if not options.only or pair.name in options.only]
     if options.code:
