@@ -10,21 +10,21 @@ import math
 from functools import cache
 from typing import Any
 
-from .. import Array, Kernel, Ptr, ScalarType, check, loop, ptx, ptx_kernel, s64, select, u8, u16, u32, u64, when
+from .. import Array, Kernel, Ptr, ScalarType, check, loop, ptx, ptx_kernel, s64, select, u32, u64, when
 from . import arguments
+from .storage import UNSIGNED
 from .vectors import BYTES, load, store
 
 __all__ = ["gather", "gather_kernel", "scatter", "scatter_kernel"]
 
 THREADS = 128
-_UNITS = {1: u8, 2: u16, 4: u32, 8: u64}
 CACHED = [name for name, kind in arguments.DTYPES.items() if kind.kind == "f" or name in ("int8", "uint8")]
 
 
 @cache
 def scatter_kernel(dtype: ScalarType, index_type: ScalarType, width: int) -> Kernel:
     """A block copies k and v of a token to its slot; a negative one is none."""
-    unit = _UNITS[dtype.bytes]
+    unit = UNSIGNED[dtype.bits]
 
     @ptx_kernel(name=f"kv_scatter_{dtype}_{index_type}_x{width}", reqntid=THREADS)
     def kernel(
@@ -54,7 +54,7 @@ def scatter_kernel(dtype: ScalarType, index_type: ScalarType, width: int) -> Ker
 @cache
 def gather_kernel(dtype: ScalarType, index_type: ScalarType, length_type: ScalarType, width: int) -> Kernel:
     """A block copies one token of a sequence from its page; 0 behind the end of the sequence."""
-    unit = _UNITS[dtype.bytes]
+    unit = UNSIGNED[dtype.bits]
 
     @ptx_kernel(name=f"kv_gather_{dtype}_{index_type}_{length_type}_x{width}", reqntid=THREADS)
     def kernel(

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import Array, Kernel, ScalarType, cdiv, ptx, ptx_kernel, shared, u8, u16, u32, u64, when
+from .. import Array, Kernel, ScalarType, cdiv, ptx, ptx_kernel, shared, when
 
 from . import arguments
+from .storage import UNSIGNED
 
 __all__ = ["GRID", "Stored", "fits", "launch_transpose", "store", "swapped", "transpose_kernel"]
 
 _UNIT = 16
 """Bytes at whose multiples the rows begin that a tensor copy or cp.async reads."""
 TILE, ROWS = 32, 8
-_WORDS = {1: u8, 2: u16, 4: u32, 8: u64}
 GRID = 65535
 """Blocks of a grid's y and z at most."""
 
@@ -96,7 +96,7 @@ def launch_transpose(x: Any, out: Any) -> None:
 @cache
 def transpose_kernel(dtype: ScalarType) -> Kernel:
     """out[b, j, i] = x[b, i, j], by blocks of 32 x 8 threads, each with a tile of 32 x 32."""
-    unit = _WORDS[dtype.bytes]
+    unit = UNSIGNED[dtype.bits]
 
     @ptx_kernel(name=f"transpose_{dtype}", reqntid=TILE * ROWS)
     def kernel(x: Array[dtype, 3], out: Array[dtype, 3]) -> None:

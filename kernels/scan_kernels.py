@@ -25,6 +25,7 @@ from .. import (
 from .. import warp
 
 from . import storage
+from .vectors import BYTES
 
 __all__ = [
     "COMPLETE", "OPERATORS", "PARTIAL", "THREADS", "LookBack", "Sums", "clear_kernel", "column_kernel", "next_tile",
@@ -228,7 +229,7 @@ class _Tile:
         """Whether 16 bytes can be accessed at a time: the tile is full, and begins at a multiple of them."""
         fits = self.count == tile_size(self.dtype)
         for pointer in pointers:
-            fits = fits & ((pointer.address & (storage.VECTOR - 1)) == 0)
+            fits = fits & ((pointer.address & (BYTES - 1)) == 0)
         return fits
 
     def load(self, x: Any, whole: Any, flags: Any) -> list[list[State]]:

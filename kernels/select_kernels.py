@@ -17,7 +17,7 @@ from .. import warp
 
 from . import storage
 from .scan_kernels import COMPLETE, PARTIAL, LookBack, Sums, next_tile
-from .sort_kernels import POINTED, UNSIGNED
+from .sort_kernels import POINTED
 
 __all__ = ["THREADS", "TILE", "pack_kernel"]
 
@@ -132,7 +132,7 @@ def pack_kernel(which: str | Wanted, dtype: ScalarType, places: bool) -> Kernel:
             if places:
                 out[at] = place.bits(s64)
             elif masked:
-                kind = UNSIGNED[8 * dtype.bytes]
+                kind = storage.UNSIGNED[8 * dtype.bytes]
                 out.cast(kind)[at] = x.cast(kind)[place]
             else:
                 out[at] = x[place]

@@ -19,21 +19,21 @@ from typing import Any, NamedTuple
 
 from .. import (
     Kernel, Ptr, ScalarType, b8, b16, b32, b64, bf16, block, break_if, loop, minimum, ptx, ptx_kernel, reg, s64, select,
-    shared, u8, u16, u32, u64, when,
+    shared, u32, u64, when,
 )
 from .. import warp
 
 from .scan_kernels import next_tile
+from .storage import UNSIGNED
 
 __all__ = [
-    "DIGITS", "POINTED", "THREADS", "UNSIGNED", "Sorted", "count_kernel", "pass_kernel", "row_kernel", "sortable",
+    "DIGITS", "POINTED", "THREADS", "Sorted", "count_kernel", "pass_kernel", "row_kernel", "sortable",
     "start_kernel", "tile_size", "wide",
 ]
 
 THREADS = DIGITS = 256
 _WARPS = THREADS // 32
 _PARTIAL, _COMPLETE, _COUNT = 1 << 30, 2 << 30, (1 << 30) - 1
-UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
 POINTED = {8: b8, 16: b16, 32: b32, 64: b64}
 """Pointers to these take arrays of all numbers of the size."""
 

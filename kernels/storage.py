@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import ScalarType, bf16, f16, f32, loop, minimum, pack, pred, ptx, s32, u8, u16, u32, unpack
+from .. import ScalarType, bf16, f16, f32, loop, minimum, pack, pred, ptx, s32, u8, u16, u32, u64, unpack
 
 from . import arguments
+from .vectors import BYTES
 
 __all__ = [
-    "IN_FLIGHT", "NUMBERS", "VECTOR", "along", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector",
+    "IN_FLIGHT", "NUMBERS", "UNSIGNED", "along", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector",
     "widened", "working",
 ]
 
 NUMBERS = [*arguments.INTEGERS, *arguments.FLOATS]
 """The dtypes that kernels compute with, by the names that numpy gives them; bools beside them where it makes sense."""
-VECTOR = 16
-"""Bytes of the widest access that all targets have."""
+UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
+"""The types whose elements are moved as they are, by their bits."""
 IN_FLIGHT = 4
 """Loads that a thread starts before it uses the first."""
 
@@ -45,7 +46,7 @@ def in_memory(dtype: ScalarType) -> ScalarType:
 
 def per_vector(dtype: ScalarType) -> int:
     """Elements in 16 bytes."""
-    return VECTOR // dtype.bytes
+    return BYTES // dtype.bytes
 
 
 def widened(value: Any, dtype: ScalarType) -> Any:
@@ -90,7 +91,7 @@ def along(
     What lies before and behind whole 16 bytes is visited one by one. Each lane goes upwards.
     """
     per = per_vector(dtype)
-    before = (0 - source.address).to(u32) & (VECTOR - 1)
+    before = (0 - source.address).to(u32) & (BYTES - 1)
     head = minimum(before >> dtype.bytes.bit_length() - 1, count)
     vectors = (count - head) // per
     body, step = source + head, lanes * in_flight

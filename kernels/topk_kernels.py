@@ -15,7 +15,8 @@ from .. import (
     Kernel, Ptr, ScalarType, block, loop, minimum, ptx, ptx_kernel, reg, s64, select, shared, u32, u64, when,
 )
 
-from .sort_kernels import DIGITS, POINTED, UNSIGNED, sortable, wide
+from .sort_kernels import DIGITS, POINTED, sortable, wide
+from .storage import UNSIGNED
 
 __all__ = ["NETWORK", "THREADS", "topk_kernel"]
 

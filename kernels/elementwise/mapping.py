@@ -14,6 +14,7 @@ from ... import (
     when,
 )
 from .. import arguments
+from ..storage import in_memory
 from ..vectors import computed_in, load, per_access, store
 from .layout import Walk, walk
 
@@ -68,7 +69,7 @@ class Map:
         """The kernel for contiguous arrays of these types and one shape."""
         computed = self._computed(types, {})
         results = self._result_types(types, computed, {})
-        made = width or per_access(*(_in_memory(each) for each in (*types, *results)))
+        made = width or per_access(*(in_memory(each) for each in (*types, *results)))
         return self._kernel(types, computed, results, None, tuple((True,) for _ in (*types, *results)), made)
 
     def _check_count(self, count: int) -> None:
@@ -134,7 +135,7 @@ class Map:
     ) -> None:
         numbers = [_is_number(value) for value in operands.values()]
         arrays = [_walkable(value) for value, number in zip(operands.values(), numbers) if not number]
-        memory = [_in_memory(kind) for kind, number in zip((*types, *results), (*numbers, *[False] * len(outs)))
+        memory = [in_memory(kind) for kind, number in zip((*types, *results), (*numbers, *[False] * len(outs)))
                   if not number]
         found = walk(shape, [arguments.bytes_of(array) for array in (*arrays, *outs)], per_access(*memory))
         varies = iter(found.varies)
@@ -160,7 +161,7 @@ class Map:
         key = (types, computed, results, dims, varies, width)
         if key not in self._kernels:
             def annotation(kind: ScalarType, along: tuple[bool, ...] | None) -> Any:
-                stored = _in_memory(kind)
+                stored = in_memory(kind)
                 if along is None:
                     return u32 if kind is pred else kind
                 return Ptr[stored] if dims is None else Array[stored, dims + 1]
@@ -309,10 +310,6 @@ def _number_type(value: Any, common: ScalarType) -> ScalarType:
 def _passed(value: Any, kind: ScalarType) -> Any:
     """A number as the kernel is given it."""
     return float(value) if kind.kind == "f" else int(value)
-
-
-def _in_memory(kind: ScalarType) -> ScalarType:
-    return u8 if kind is pred else kind
 
 
 def _walkable(array: Any) -> Any:

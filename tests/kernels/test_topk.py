@@ -84,7 +84,7 @@ def test_device_arrays_and_views(rng: np.random.Generator) -> None:
     ("call", "message"),
     [
         (lambda x: chosen(x, 4), "k is 4; it can be 0 to 3"),
-        (lambda x: chosen(x[0, 0], 1), "`x` has no axis to choose along"),
+        (lambda x: chosen(x[0, 0, ...], 1), "`x` has no axis to choose along"),
         (lambda x: chosen(x > 0, 1), f"`x` has dtype bool; wanted is {' or '.join(storage.NUMBERS)}"),
         (lambda x: chosen(x, 1, sorted=0), "sorted is 0; it can be True or False"),
         (
