@@ -106,7 +106,7 @@ def test_device_arrays(rng: np.random.Generator) -> None:
     ("call", "message", "hint"),
     [
         (lambda x: sort.radix_sort(x > 0), f"`keys` has dtype bool; wanted is {' or '.join(storage.NUMBERS)}", None),
-        (lambda x: sort.argsort(x[0].reshape(())), "`keys` has no axis to sort along", "`keys.reshape(1)`"),
+        (lambda x: sort.argsort(x[:1].reshape(())), "`keys` has no axis to sort along", "`keys.reshape(1)`"),
         (
             lambda x: sort.radix_sort(x, x[:2]),
             f"`values` has shape [2] and dtype float32; wanted is [3] of {' or '.join(sort.VALUES)}", None,
