@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.processes]
 
 HEAD = """\
 import numpy as np
-from ptxdsl import Ptr, break_if, continue_if, loop, otherwise, ptx, ptx_kernel, reg, u32, use, when
+from ptxdsl import Ptr, break_if, continue_if, loop, otherwise, ptx, ptx_func, ptx_kernel, reg, u32, use, when
 out = np.zeros(64, np.uint32)
 """
 Measure = Callable[..., dict[str, Any]]
@@ -134,6 +134,17 @@ def never_launched(y: Ptr[u32]):
     unused = 3  # missed
     y[0] = 1  # missed
 
+@ptx_func
+def called(a: u32) -> u32:
+    r = reg(u32, a)
+    with when(a > 100):  # partial
+        r += 1  # missed
+    return r
+
+@ptx_kernel
+def calls(y: Ptr[u32]):
+    y[0] = called(3)
+
 @ptx_kernel
 def traced_alone(y: Ptr[u32]):
     three = 3
@@ -149,6 +160,7 @@ def python(a):
 
 blocks[1, 64](100, out)
 loops[1, 1](9, out)
+calls[1, 1](out)
 traced_alone.ptx()
 python(1)
 """

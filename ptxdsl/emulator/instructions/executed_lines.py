@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExecutedLines", "MarkExecuted"]
 
-_OF_BLOCK = re.compile(r"\$(loop|rest|endloop|endif|else)_(\d+)(?:_\d+)*$")
+_OF_BLOCK = re.compile(r"\$(loop|rest|endloop|endif|else)_(\d+)(?:_\d+)*(?:\$\d+)*$")
+"""Where a function is called, its labels end in a number more."""
 
 
 class MarkExecuted(MicroOp, may_fault=False, repeatable=True, inlinable="while coverage is measured"):
