@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 from coverage.parser import PythonParser
 
 from ..executed_lines import Event
+from ..isa import opcodes, rows
 
 __all__ = ["Branches"]
 
 Arc = tuple[int, int]
 _BLOCKS = ("when", "otherwise", "loop")
 _JUMPS = ("break_if", "continue_if")
-_ENDS = ("ret", "exit")
 
 
 class Branches:
@@ -110,7 +110,7 @@ class Branches:
             return
         if name in _JUMPS and loop is not None and not any(isinstance(a, ast.Constant) for a in call.args):
             target = loop[name == "break_if"]
-        elif name in _ENDS and any(keyword.arg == "pred" for keyword in call.keywords):
+        elif _leaves(name) and any(keyword.arg == "pred" for keyword in call.keywords):
             target = -function
         else:
             return
@@ -129,9 +129,17 @@ class Branches:
             return name if name in (*_BLOCKS, *_JUMPS) else ""
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
             owner = self._names.get(function.value.id, "")
-            known = {"": (), "ptx": _ENDS}.get(owner, (*_BLOCKS, *_JUMPS) if owner == "ptxdsl" else ())
-            return function.attr if function.attr in known else ""
+            if owner == "ptx":
+                return function.attr if _leaves(function.attr) else ""
+            return function.attr if owner == "ptxdsl" and function.attr in (*_BLOCKS, *_JUMPS) else ""
         return ""
+
+
+def _leaves(name: str) -> bool:
+    """Whether the instruction of this name ends the thread."""
+    return name in opcodes() and any(
+        form.effects.control in ("return", "exit") for row in rows(name) for form in row.forms(())
+    )
 
 
 def _parts(node: ast.AST) -> Iterator[list[ast.AST]]:

@@ -137,7 +137,7 @@ class _Picture:
         )
 
     def _bar(self, each: Interval, top: float) -> str:
-        what = f"waits at {each.on}" if each.kind in ("barrier", "mbarrier") else f"waits for {each.on}"
+        what = f"waits at {each.on}" if each.kind.endswith("barrier") else f"waits for {each.on}"
         what = what if each.kind in WAITS else "executes" if each.kind == "run" else "matrix products"
         text = f"{what}, {each.end - each.start:,.0f} clocks from {each.start:,.0f}\n{self._line(each.place)}"
         if each.by is not None:

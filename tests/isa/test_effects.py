@@ -193,10 +193,11 @@ def test_the_pages_say_it() -> None:
 
 OF_THEIR_OWN = (
     "isa", "semantics", "instructions", "codegen", "kernels", "expansions.py", "loop_bounds.py", "value_operations.py",
-    "static_values.py", "thread_numbers.py", "bitwise_offsets.py", "block_numbers.py", "warp_rows.py",
+    "static_values.py", "thread_numbers.py", "bitwise_offsets.py", "block_numbers.py", "warp_rows.py", "unrolling.py",
+    "costs.py",
 )
 """What knows instructions by their opcodes: the table, what they compute, what lowers, emits or expands each, and what
-follows a number through arithmetic.
+follows a number through arithmetic; and what each is taken to cost.
 """
 
 
