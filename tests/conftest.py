@@ -30,6 +30,14 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("TEST_SEED", str(secrets.randbits(32)))  # processes that share a run collect the same tests
 
 
+def pytest_sessionstart() -> None:
+    """Import here what the emulator's compiling thread would import.
+
+    pytest parses what is imported, and before 3.11.8 Python fails when two threads parse at once (gh-106905).
+    """
+    import ptxdsl.emulator.jit.compilation  # noqa: F401
+
+
 @pytest.fixture(autouse=True)
 def each_trace_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Preverified traces, on which `verify` does not run, are verified in the tests."""

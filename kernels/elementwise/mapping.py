@@ -104,7 +104,8 @@ class Map:
 
     def _result_types(self, types: Types, computed: Types, operands: dict[str, Operand]) -> Types:
         """What the function returns, from a trace of its own; narrow where all arrays of that kind are."""
-        key = (*types, *computed)
+        numbers = [_is_number(value) for value in operands.values()] or [False] * len(types)
+        key = (*types, *computed, *numbers)
         if key not in self._results:
             found: list[ScalarType] = []
 
@@ -114,7 +115,6 @@ class Map:
 
             annotations = [kind if kind is not pred else u8 for kind in types]
             _entry(probe, [Ptr[kind] for kind in annotations], f"{self.name}_probe").ptx()
-            numbers = [_is_number(value) for value in operands.values()] or [False] * len(types)
             arrays = {kind for kind, number in zip(types, numbers) if not number}
             self._results[key] = tuple(_narrowed(kind, arrays) for kind in found)
         return self._results[key]

@@ -19,7 +19,8 @@ PACKAGES = ("joblib", "distributed", "ray")
 @pytest.mark.parametrize(("program", "package"), list(zip(PROGRAMS, PACKAGES)), ids=PACKAGES)
 def test_program(program: str, package: str, tmp_path: Path) -> None:
     assert len(PROGRAMS) == len(PACKAGES) and f"import {package}" in program.replace("from", "import")
-    if importlib.util.find_spec(package) is None:
+    found = importlib.util.find_spec(package)
+    if found is None or found.origin is None:  # the folder of these tests is called as one of them
         pytest.skip("needs pip install 'ptxdsl[distributed]'")
     script = tmp_path / "program.py"
     script.write_text(program)

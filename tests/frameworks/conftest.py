@@ -1,8 +1,4 @@
-"""A GPU for these tests: the stand-in of driver_standin.py.
-
-Frameworks parse source as they trace, and pytest parses what is imported; before 3.11.8, Python fails when two threads
-parse at once (gh-106905). So what the emulator's compiling thread would import is imported here.
-"""
+"""A GPU for these tests: the stand-in of driver_standin.py."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ import driver_shim
 import pytest
 from driver_standin import Standin, install
 
-import ptxdsl.emulator.jit.compilation  # noqa: F401
 from ptxdsl.gpu import device
 
 

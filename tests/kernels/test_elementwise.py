@@ -107,6 +107,7 @@ def test_device_arrays(rng: np.random.Generator) -> None:
 
 def test_result_types(rng: np.random.Generator) -> None:
     half, single, flags = np.ones(9, np.float16), np.ones(9, np.float32), np.ones(9, bool)
+    assert elementwise.add(half, 2.0).dtype == np.float16  # a number decides no type, and is passed as f32 too
     assert elementwise.add(half, single).dtype == np.float32
     assert elementwise.add(half, half.astype(ml_dtypes.bfloat16)).dtype == np.float32
     assert elementwise.add(np.ones(3, np.int32), half[:3]).dtype == np.float16

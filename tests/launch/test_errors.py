@@ -45,12 +45,13 @@ def test_codes_are_unique() -> None:
 
 def test_drawing_of_the_tree_is_true() -> None:
     drawn = dict(re.findall(r"(\w+) +(P\d+)", errors.__doc__ or ""))
-    assert drawn == {kind.__name__: kind.code for kind in classes() if kind is not PtxError}
+    kinds = (*classes(), errors.PtxWarning, errors.PerformanceWarning)
+    assert drawn == {kind.__name__: kind.code for kind in kinds if kind is not PtxError}
 
 
 def test_all_is_complete_and_sorted() -> None:
     names = {kind.__name__ for kind in classes()}
-    names |= {"Loc", "PerformanceWarning", "PtxWarning", "caller", "did_you_mean", "similar"}
+    names |= {"Loc", "PerformanceWarning", "PtxWarning", "caller", "did_you_mean", "is_internal", "similar"}
     assert sorted(names) == errors.__all__
 
 
