@@ -35,7 +35,7 @@ class Map:
     def __init__(self, function: Callable[..., Any], *, promote: bool = False, name: str | None = None) -> None:
         self.function, self.promote = function, promote
         self.name = name or re.sub(r"\W+", "_", getattr(function, "__name__", "map")).strip("_")
-        self._results: dict[Types, Types] = {}
+        self._results: dict[tuple[object, ...], Types] = {}
         self._kernels: dict[Any, Kernel] = {}
 
     def __call__(self, *operands: Operand, out: Any = None, dtype: ScalarType | None = None) -> Any:

@@ -154,7 +154,7 @@ def _numba(idle: bool) -> list[Launch]:
 
     @cuda.jit
     def saxpy(n: Any, a: Any, x: Any, y: Any) -> None:
-        i = cuda.grid(1)
+        i = cuda.grid(1)  # type: ignore[attr-defined, unused-ignore]
         if i < n:
             y[i] = a * x[i] + y[i]
 
