@@ -164,13 +164,19 @@ def _expect(q: Any, k: Any, v: Any, causal: bool, scale: float | None) -> tuple[
     return dtype, factor
 
 
-def _tensor_cores(wanted: bool | str | None, dtype: ScalarType, **arrays: Any) -> str:
-    """The instructions of the kernel that is to run, "" for the FP32 kernel; an error where it cannot."""
-    if wanted not in (None, False, True, "wgmma", "wmma"):
-        raise arguments.wrong(f'tensor_cores is {wanted!r:.60}; it can be True, False, None, "wgmma" or "wmma"')
+def _tensor_cores(
+    wanted: bool | str | None, dtype: ScalarType, words: tuple[str, ...] = ("wgmma", "wmma"), **arrays: Any
+) -> str:
+    """The instructions of the kernel that is to run, one of ``words``, "" for the FP32 kernel; an error if it cannot.
+
+    The first word needs an H100, the last one is what other GPUs have.
+    """
+    if wanted not in (None, False, True, *words):
+        known = " or ".join(f'"{word}"' for word in words)
+        raise arguments.wrong(f"tensor_cores is {wanted!r:.60}; it can be True, False, None, {known}")
     if wanted is None:
         fits = dtype in (f16, bf16) and arguments.is_aligned(ALIGNMENT, *arrays.values())
-        wanted = fits and backend_name() != "emulator"
+        wanted = fits and backend_name() != "emulator" and ("wmma" in words or capability() == _HOPPER)
     if not wanted:
         return ""
     if dtype not in (f16, bf16):
@@ -179,12 +185,12 @@ def _tensor_cores(wanted: bool | str | None, dtype: ScalarType, **arrays: Any) -
     arguments.expect_aligned(ALIGNMENT, **arrays)
     if isinstance(wanted, str):
         return wanted
-    return "wgmma" if capability() == _HOPPER else "wmma"
+    return words[0] if len(words) == 1 or capability() == _HOPPER else words[-1]
 
 
 def varlen_attention(
     q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, *, max_seqlen_q: int | None = None,
-    causal: bool = False, scale: float | None = None, out: Any = None,
+    causal: bool = False, scale: float | None = None, out: Any = None, tensor_cores: bool | str | None = None,
 ) -> Any:
     """:func:`flash_attention` of sequences of various lengths, which lie one behind the other.
 
@@ -199,6 +205,9 @@ def varlen_attention(
         causal: Query i of a sequence sees its keys up to i + keys - queries.
         scale: As of :func:`flash_attention`.
         out: As q; a new array of q's kind if None.
+        tensor_cores: True or "wgmma" makes both products by wgmma (sm_90a: `hopper.flash`), for float16 and bfloat16
+            arrays that begin at a multiple of 16 bytes. False takes the FP32 kernel. None takes wgmma on an H100, and
+            the FP32 kernel elsewhere.
 
     Returns:
         ``out``.
@@ -235,8 +244,12 @@ def varlen_attention(
     factor = factor_of(scale, dim)
     tables = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
     out = arguments.output(out, q, (rows, heads, dim), dtype, q=q, k=k, v=v, **tables)
+    chosen = _tensor_cores(tensor_cores, dtype, ("wgmma",), q=q, k=k, v=v, out=out)
     if not most:
         return out
+    if chosen:
+        starts_of = cu_seqlens_q, cu_seqlens_k
+        return hopper_flash.attend_packed(q, k, v, out, starts_of, most, causal=bool(causal), scale=factor)
     kernel = varlen_kernel(dtype, dim, bool(causal), WARPS)
     each = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
     kernel[(-(-most // each), heads, starts - 1), WARPS * 32](

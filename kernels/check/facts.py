@@ -81,10 +81,10 @@ def _decode(name: str, batch: int, keys: int) -> Callable[[], object]:
     return run
 
 
-def _varlen() -> object:
+def _varlen(**options: Any) -> object:
     starts = np.arange(0, 2049, 512, dtype=np.int32)
     k, v = _half(2, 2048, 8, 128)
-    return attention.varlen_attention(_half(2048, 32, 128), k, v, starts, starts)
+    return attention.varlen_attention(_half(2048, 32, 128), k, v, starts, starts, **options)
 
 
 def _paged() -> object:
@@ -217,6 +217,9 @@ FACTS: dict[str, Facts] = {
         lambda: hopper_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), sample=1),
     "hopper.flash": Facts(
         _QKV, _ATTENTION, f"bf16, {_PREFILL}", _attend(tensor_cores="wgmma"), sample=4),
+    "hopper.varlen": Facts(
+        "q [T, Hq, D], k, v [Tk, Hkv, D], cu_seqlens [B + 1]", f"{_ATTENTION} of each sequence",
+        "bf16, 32 / 8 heads, 4 of 512 x 128, causal", lambda: _varlen(causal=True, tensor_cores="wgmma"), sample=4),
     "hopper.blackwell_matmul": Facts(
         "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 2048 x 2048 x 2048, on a B200",
         lambda: blackwell_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), gpu="b200", sample=1),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import bf16, e4m3, f16, f32
 from ...bench import Row, compare
-from .. import reference
+from .. import attention, reference
 from ..blackwell import matmul as blackwell_matmul
 from ..hopper import flash, matmul
 from .entry import Entry
@@ -38,6 +38,21 @@ def _flash() -> Row:
     )
 
 
+def _varlen() -> Row:
+    rng = np.random.default_rng()
+    q, k, v = (rng.standard_normal((200, heads, 128)).astype(np.float16) for heads in (2, 1, 1))
+    starts, out = np.array([0, 70, 200], np.int32), np.full_like(q, np.nan)
+    expected = np.concatenate([
+        reference.attention(*(x[None, part].swapaxes(1, 2) for x in (q, k, v)))[0].swapaxes(0, 1)
+        for part in (slice(0, 70), slice(70, 200))
+    ])
+    return compare(
+        "hopper.flash, 2 heads, 70 and 130 x 128",
+        lambda: attention.varlen_attention(q, k, v, starts, starts, out=out, tensor_cores="wgmma"),
+        out, expected, 1.2e-3,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "matmul": Entry(lambda: _product("hopper.matmul", matmul.matmul), lambda: [
         matmul.kernel_of(kind) for kind in (
@@ -48,6 +63,9 @@ ENTRIES: dict[str, Entry] = {
     ], lowest="sm_90a", registers=168),
     "flash": Entry(_flash, lambda: [
         flash.flash_kernel(flash.Kind(bf16, dim, True)) for dim in flash.DIMS
+    ], lowest="sm_90a", registers=168),
+    "varlen": Entry(_varlen, lambda: [
+        flash.packed_kernel(flash.Kind(bf16, dim, True, packed=True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),
     "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
         blackwell_matmul.kernel_of(kind) for kind in (
