@@ -6,8 +6,8 @@ from math import inf, log
 from typing import Any
 
 from ... import (
-    Pipeline, bf16x2, dynamic_shared, f16, f16x2, f32, loop, maximum, mbarrier, minimum, mma, ptx, reg, s32, select, tiles,
-    tma, u32, u64, warp, wgmma, when,
+    Pipeline, bf16x2, dynamic_shared, f16, f16x2, f32, loop, maximum, mbarrier, minimum, mma, ptx, reg, s32, select,
+    tiles, tma, u32, u64, warp, wgmma, when,
 )
 
 from ..online import finite, inverse
@@ -245,7 +245,7 @@ class Group:
 
 
 def clear_rows(tile: Any, first: Any, threads: int) -> None:
-    """Set the rows of a swizzled tile from ``first`` (u32) on to 0, by as many threads from the block's first one on."""
+    """Set the rows of a swizzled tile from ``first`` (u32) on to 0, by the first ``threads`` of the block."""
     for column in range(0, tile.shape[1], tile.slab):
         place = tile.element(0, column).cast(u32)
         with loop(first * _PIECES + ptx.tid.x, tile.shape[0] * _PIECES, threads) as piece:
