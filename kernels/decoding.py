@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import f32, f64
+from .. import ScalarType, backend_name, bf16, capability, f16, f32, f64
 
 from . import arguments
 from .attention_arguments import check_heads, check_size, factor_of
 from .decode import chunk_kernel, combine_kernel, decode_kernel, paged_kernel
+from .hopper import decode as hopper_decode
 
 __all__ = ["decode_attention", "flash_decoding", "paged_decode"]
 
 WARPS = 4
+_ALIGNMENT = 16
+_ROWS = 8
+"""Keys of a page that are worth a tensor copy of their own."""
 
 
 def _caches(k_cache: Any, v_cache: Any, batch: int, dim: int, names: list[str]) -> tuple[int, int]:
@@ -64,9 +68,38 @@ def _decode_arguments(q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, out: An
     return batch, heads, key_heads, longest, dim, dtype, out
 
 
+def _tensor_cores(
+    wanted: bool | None, dtype: ScalarType, option: tuple[str, int | None], arrays: dict[str, Any], rows: int = _ROWS
+) -> bool:
+    """Whether `hopper.decode` is to run; an error where it cannot, and is asked for.
+
+    ``option`` is one that only the other kernels have, with its value; ``rows`` are the keys that lie together.
+    """
+    if wanted not in (None, False, True):
+        raise arguments.wrong(f"tensor_cores is {wanted!r:.60}; it can be True, False or None")
+    name, value = option
+    listed = [name for name, array in arrays.items() if isinstance(array, (list, tuple))]
+    if wanted is None:
+        fits = dtype in (f16, bf16) and value is None and not listed and rows >= _ROWS
+        fits = fits and backend_name() != "emulator" and capability() in hopper_decode.CAPABILITIES
+        return fits and arguments.is_aligned(_ALIGNMENT, *arrays.values())
+    if not wanted:
+        return False
+    hint = "leave `tensor_cores` out"
+    if dtype not in (f16, bf16):
+        came = arguments.dtype_name(arrays["q"])
+        raise arguments.wrong(f"tensor cores take float16 or bfloat16, not {came}", hint=hint)
+    if value is not None:
+        raise arguments.wrong(f"tensor_cores is True, and {name} {value}, which is for the other kernels", hint=hint)
+    if listed:
+        raise arguments.wrong(f"tensor_cores is True, and `{listed[0]}` a list of arrays; wanted is one", hint=hint)
+    arguments.expect_aligned(_ALIGNMENT, **arrays)
+    return True
+
+
 def decode_attention(
     q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, *, scale: float | None = None, num_warps: int | None = None,
-    out: Any = None,
+    out: Any = None, tensor_cores: bool | None = None,
 ) -> Any:
     """Attention of one new query a sequence to the keys in a cache; the warps of a block share the keys.
 
@@ -76,8 +109,12 @@ def decode_attention(
         v_cache: As ``k_cache``.
         seq_lens: How many keys a sequence has: an int for all, or an int32 array ``[B]`` that the kernel reads.
         scale: Factor of the scores; ``1 / sqrt(D)`` if None.
-        num_warps: Warps a block, 1 to 16.
+        num_warps: Warps a block, 1 to 16, without tensor cores; 4 if None.
         out: ``[B, Hq, D]`` of q's dtype; a new array of q's kind if None.
+        tensor_cores: True makes both products on tensor cores (`hopper.decode`: compute capability 9.0, 10.0 or 10.3),
+            for float16 and bfloat16 arrays that begin at a multiple of 16 bytes; the keys of a sequence are then split
+            over all of the GPU, and weights are rounded to q's dtype. False does not. None does where it can on a GPU,
+            and not on the emulator.
 
     A sequence of length 0 gives zeros; the kernel takes a length below 0 or above S_max for S_max.
 
@@ -92,7 +129,10 @@ def decode_attention(
     if isinstance(k_cache, (list, tuple)):
         raise arguments.wrong("`k_cache` is a list of arrays; wanted is one array", hint="`flash_decoding` takes both")
     batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
-    warps = arguments.size("num_warps", num_warps if num_warps is not None else 4, range(1, 17))
+    warps = arguments.size("num_warps", WARPS if num_warps is None else num_warps, range(1, 17))
+    arrays = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "out": out}
+    if _tensor_cores(tensor_cores, dtype, ("num_warps", num_warps), arrays):
+        return hopper_decode.attend(q, k_cache, v_cache, seq_lens, out, scale=factor_of(scale, dim))
     kernel = decode_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
     kernel[(heads, batch), warps * 32](
         q, k_cache, v_cache, seq_lens, out, longest, heads // key_heads, factor_of(scale, dim)
@@ -102,12 +142,12 @@ def decode_attention(
 
 def flash_decoding(
     q: Any, k_cache: Any, v_cache: Any, seq_lens: Any, *, chunk_size: int | None = None, scale: float | None = None,
-    out: Any = None,
+    out: Any = None, tensor_cores: bool | None = None,
 ) -> Any:
     """As :func:`decode_attention`, with the keys of a sequence split over blocks as well (Dao et al. 2023).
 
     A first kernel writes the partial state of each chunk of ``chunk_size`` keys, a second merges the chunks. Chunks
-    beyond the end of a sequence are empty, and weigh nothing.
+    beyond the end of a sequence are empty, and weigh nothing. On tensor cores it is `decode_attention`.
 
     Args and errors are those of :func:`decode_attention`; ``chunk_size`` is 1 or more, 256 if None. The caches may also
     be lists of an array ``[Hkv, S_max, D]`` for each sequence, which lie wherever they were allocated.
@@ -119,6 +159,9 @@ def flash_decoding(
     """
     batch, heads, key_heads, longest, dim, dtype, out = _decode_arguments(q, k_cache, v_cache, seq_lens, out)
     size = arguments.size("chunk_size", 256 if chunk_size is None else chunk_size, range(1, 2**31))
+    arrays = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "out": out}
+    if _tensor_cores(tensor_cores, dtype, ("chunk_size", chunk_size), arrays):
+        return hopper_decode.attend(q, k_cache, v_cache, seq_lens, out, scale=factor_of(scale, dim))
     chunks = -(-longest // size)
     acc = f64 if dtype is f64 else f32
     sums = arguments.empty_like(q, (batch, heads, chunks, dim), acc)
@@ -135,7 +178,7 @@ def flash_decoding(
 
 def paged_decode(
     q: Any, k_cache: Any, v_cache: Any, block_table: Any, seq_lens: Any, *, heads_first: bool = False,
-    chunk_size: int | None = None, scale: float | None = None, out: Any = None,
+    chunk_size: int | None = None, scale: float | None = None, out: Any = None, tensor_cores: bool | None = None,
 ) -> Any:
     """:func:`flash_decoding` with the keys and values of each sequence in pages of a cache.
 
@@ -150,6 +193,8 @@ def paged_decode(
         chunk_size: Keys of a block, 256 if None.
         scale: Factor of the scores; ``1 / sqrt(D)`` if None.
         out: ``[B, Hq, D]`` of q's dtype; a new array of q's kind if None.
+        tensor_cores: As of :func:`decode_attention`. None takes them for pages of a multiple of 8 keys; True for any,
+            with a copy for as many keys as the largest power of two that divides a page.
 
     A page or a length beyond what is there ends the kernel with a message.
 
@@ -179,6 +224,11 @@ def paged_decode(
     size = arguments.size("chunk_size", 256 if chunk_size is None else chunk_size, range(1, 2**31))
     inputs = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "block_table": block_table, "seq_lens": seq_lens}
     factor, out = factor_of(scale, dim), arguments.output(out, q, (batch, heads, dim), dtype, **inputs)
+    arrays = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "out": out}
+    if _tensor_cores(tensor_cores, dtype, ("chunk_size", chunk_size), arrays, page & -page):
+        return hopper_decode.attend(
+            q, k_cache, v_cache, seq_lens, out, scale=factor, table=block_table, heads_first=heads_first
+        )
     chunks, acc = -(-pages * page // size), f64 if dtype is f64 else f32
     sums = arguments.empty_like(q, (batch, heads, chunks, dim), acc)
     states = arguments.empty_like(q, (batch, heads, chunks, 2), acc)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ... import break_if, check, loop, maximum, minimum, ptx, reg, select, u32, warp, when
+from ... import break_if, loop, maximum, minimum, ptx, reg, select, u32, warp, when
 
 __all__ = ["Lengths", "Piece", "Share"]
 
