@@ -73,10 +73,10 @@ def _gradients(dtype: Any) -> Callable[[], object]:
     return run
 
 
-def _decode(name: str, batch: int, keys: int) -> Callable[[], object]:
+def _decode(name: str, batch: int, keys: int, **options: Any) -> Callable[[], object]:
     def run() -> object:
         k, v = _half(2, batch, 8, keys, 128)
-        return getattr(attention, name)(_half(batch, 32, 128), k, v, keys)
+        return getattr(attention, name)(_half(batch, 32, 128), k, v, keys, **options)
 
     return run
 
@@ -220,6 +220,9 @@ FACTS: dict[str, Facts] = {
     "hopper.varlen": Facts(
         "q [T, Hq, D], k, v [Tk, Hkv, D], cu_seqlens [B + 1]", f"{_ATTENTION} of each sequence",
         "bf16, 32 / 8 heads, 4 of 512 x 128, causal", lambda: _varlen(causal=True, tensor_cores="wgmma"), sample=4),
+    "hopper.decode": Facts(
+        _ONE_QUERY, "softmax(scale q @ kᵀ) @ v", "bf16, 32 / 8 heads, 32 x 2048 keys x 128",
+        _decode("decode_attention", 32, 2048, tensor_cores=True)),
     "hopper.blackwell_matmul": Facts(
         "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 2048 x 2048 x 2048, on a B200",
         lambda: blackwell_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), gpu="b200", sample=1),

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import bf16, e4m3, f16, f32
+from ... import bf16, e4m3, f16, f32, s32
 from ...bench import Row, compare
 from .. import attention, reference
 from ..blackwell import matmul as blackwell_matmul
-from ..hopper import flash, matmul
+from ..hopper import decode, decode_ring, flash, matmul
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -53,6 +53,19 @@ def _varlen() -> Row:
     )
 
 
+def _decode() -> Row:
+    rng = np.random.default_rng()
+    q, out = rng.standard_normal((2, 4, 128)).astype(np.float16), np.full((2, 4, 128), np.nan, np.float16)
+    k, v = rng.standard_normal((2, 2, 1, 300, 128)).astype(np.float16)
+    lengths = np.array([300, 123], np.int32)
+    visible = np.arange(300) < lengths[:, None, None, None]
+    return compare(
+        "hopper.decode, 4 heads, 300 and 123 keys x 128",
+        lambda: decode.attend(q, k, v, lengths, out, scale=128**-0.5),
+        out, reference.attention(q[:, :, None], k, v, visible)[:, :, 0], 1.2e-3,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "matmul": Entry(lambda: _product("hopper.matmul", matmul.matmul), lambda: [
         matmul.kernel_of(kind) for kind in (
@@ -67,6 +80,12 @@ ENTRIES: dict[str, Entry] = {
     "varlen": Entry(_varlen, lambda: [
         flash.packed_kernel(flash.Kind(bf16, dim, True, packed=True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),
+    "decode": Entry(_decode, lambda: [
+        decode.decode_kernel(kind) for kind in (
+            decode_ring.Kind(bf16, 64, 1, s32), decode_ring.Kind(f16, 128, 1, s32),
+            decode_ring.Kind(bf16, 128, 2, s32, s32, 16), decode_ring.Kind(bf16, 256, 2, s32),
+        )
+    ], lowest="sm_90", registers=255),
     "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
         blackwell_matmul.kernel_of(kind) for kind in (
             blackwell_matmul.Kind(bf16, bf16, bf16, _FALSE, blackwell_matmul.Plan()),

@@ -14,9 +14,10 @@ It takes sm_90: tensor copies and mbarriers; no instruction of one generation al
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 from itertools import count
 from math import e, inf, log2
+from operator import add
 from secrets import randbits
 from typing import Any
 
@@ -109,6 +110,7 @@ class _Consumer:
             row = self.warp * KEYS + first
             scores = mma.zeros(ROWS, KEYS)
             mma.multiply(scores, queries, k.part(KEYS, self.plan.dim, row).T)
+            self.state.scale(scores)
             with when(left < row + KEYS):
                 self.mask(scores, v, row, left)
             weights = self.state.weigh(scores)
@@ -140,14 +142,10 @@ class _Consumer:
         factors = []
         for row, top in zip(own, state.top):
             tops = [self.tops[other, row] for other in range(WARPS)]
-            most = tops[0]
-            for other in tops[1:]:
-                most = maximum(most, other)
+            most = reduce(maximum, tops)
             base = finite(most)
-            total = None
-            for other in range(WARPS):
-                own_total = self.totals[other, row] * ptx.ex2.approx.ftz.f32(tops[other] - base)
-                total = own_total if total is None else total + own_total
+            weights = [ptx.ex2.approx.ftz.f32(other - base) for other in tops]
+            total = reduce(add, [self.totals[other, row] * weight for other, weight in enumerate(weights)])
             factors.append(ptx.ex2.approx.ftz.f32(top - base))
             with when((self.warp == 0) & (self.column == 0)):
                 self.tops[WARPS, row] = most
@@ -229,8 +227,9 @@ def decode_kernel(kind: Kind) -> Kernel:
     k and v are maps of (sequences and heads, keys, D), or of the pages.
     """
     plan, dtype = plan_of(kind.dim), kind.dtype
-    lengths_type: Any = u32 if kind.lengths is None else Ptr[kind.lengths]
-    table_type: Any = Array[kind.table, 2] if kind.table is not None else None
+    each, index = kind.lengths, kind.table
+    lengths_type: Any = u32 if each is None else Ptr[each]
+    table_type: Any = None if index is None else Array[index, 2]
 
     def run(
         q: Any, k: Any, v: Any, lengths: Any, out: Any, sums: Any, arrived: Any, arrival: Any, batch: Any, count: Any,

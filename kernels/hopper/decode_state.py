@@ -42,12 +42,15 @@ class State:
             for register in pair:
                 register.set(register * by[half])
 
+    def scale(self, scores: Any) -> None:
+        """Products become scores; before a mask, which may lie on any of them."""
+        for _, _, *pair in self.pairs(scores.registers):
+            for register in pair:
+                register.set(register * self.factor)
+
     def weigh(self, scores: Any) -> Any:
         """The weights of the scores as the left factor of their product with values; the sums go down to them."""
         pairs = self.pairs(scores.registers)
-        for _, _, *pair in pairs:
-            for register in pair:
-                register.set(register * self.factor)
         raised, tops = None, []
         for half in self.halves:
             top = self.top[half].copy()

@@ -183,7 +183,9 @@ def attention(batch: int, heads: int, tokens: int, dim: int, causal: bool = Fals
 
 def decode(batch: int, heads: int, shared: int, keys: int, name: str = "decode_attention") -> Any:
     cache = batch, heads // shared, keys, 128
-    return lambda module: getattr(module, name)(half(batch, heads, 128), half(*cache), half(*cache), keys)
+    return lambda module: getattr(module, name)(
+        half(batch, heads, 128), half(*cache), half(*cache), keys, tensor_cores=True
+    )
 
 
 def rows_of(name: str, rows: int, columns: int, weights: int) -> Any:
