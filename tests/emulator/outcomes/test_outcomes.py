@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
@@ -530,12 +529,3 @@ def test_a_deque_without_fences_gives_an_element_twice(blocks: int, fences: bool
     top, out = _zeros(1, blocks)
     found = ptxdsl.outcomes(steals[blocks, 1], top, np.array([2], np.uint32), out, fences=fences)
     assert {int(outcome.out.sum()) for outcome in found} == given
-
-
-pytest_plugins = ["pytester"]
-
-
-def test_the_fixture_is_there(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("def test_it(assert_outcomes):\n    assert callable(assert_outcomes)\n")
-    installed = any(point.name == "ptxdsl" for point in entry_points(group="pytest11"))
-    pytester.runpytest_subprocess(*([] if installed else ["-p", "ptxdsl.pytest_plugin"])).assert_outcomes(passed=1)

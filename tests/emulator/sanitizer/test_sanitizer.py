@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 
 import numpy as np
 import planted_bugs
@@ -17,8 +16,6 @@ from ptxdsl.emulator.instructions.instrumentation import ShadowCheck
 from ptxdsl.emulator.program import BOUNDS
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from sanitizer_cases import THREADS, run
-
-pytest_plugins = ["pytester"]
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -189,28 +186,6 @@ def test_arrays_that_are_only_read_may_overlap() -> None:
     for x, z, y in ((0, 7, 7 + THREADS // 2), (0, 0, 1), (1, 2, 0)):
         with pytest.raises(RaceError):
             launch(memory[x : x + THREADS], memory[z : z + THREADS], memory[y : y + THREADS])
-
-
-def test_plugin(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("""
-        import numpy as np
-        from ptxdsl import Ptr, f32, ptx, ptx_kernel, shared
-
-        @ptx_kernel
-        def k(y: Ptr[f32]):
-            s, t = shared(f32, 64), ptx.tid.x
-            s[t] = 1.0
-            y[t] = s[t ^ 32]
-
-        def test_it():
-            k.configure(1, 64, backend="emulator")(np.zeros(64, np.float32))
-    """)
-    installed = any(point.name == "ptxdsl" for point in entry_points(group="pytest11"))
-    options = [] if installed else ["-p", "ptxdsl.pytest_plugin"]
-    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
-    result = pytester.runpytest_subprocess(*options, "--ptx-sanitize")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*ptxdsl: sanitize=all*", "*RaceError*"])
 
 
 def test_enough() -> None:
