@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import io
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,9 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; the exit status is 0 if all went well, 1 if something is wrong, 2 for a wrong command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a console may lack letters of a source's comments
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -59,7 +59,7 @@ class Loc(NamedTuple):
     @property
     def source(self) -> str:
         """The text of the line, stripped; empty where the source cannot be read."""
-        return linecache.getline(self.file, self.line).strip()
+        return "" if self.file == "<string>" else linecache.getline(self.file, self.line).strip()
 
     @property
     def shown(self) -> str:
@@ -111,8 +111,7 @@ def is_internal(frame: FrameType) -> bool:
     """Whether a frame is of this package, or of what calls it in place of the user."""
     file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__"))
     generated = (file == "<string>" and module.startswith("ptxdsl.")) or file.startswith(("<frozen ", "<eval_with"))
-    plumbing = generated or file.endswith(("/functools.py", "/contextlib.py"))
-    plumbing = plumbing or module.partition(".")[0] in _FRAMEWORKS
+    plumbing = generated or module in ("functools", "contextlib") or module.partition(".")[0] in _FRAMEWORKS
     return plumbing or (file.startswith(_PACKAGE) and not file.startswith(_LIBRARY))
 
 

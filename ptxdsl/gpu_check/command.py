@@ -55,7 +55,7 @@ def _recorded(tests: Sequence[Path], place: Path) -> Tape:
     whole, note = place / "recorded", place / "tests.txt"
     asked = "".join(f"{path.resolve()}\n" for path in tests)
     if (whole / "tape.json.z").exists():
-        if note.read_text() != asked:
+        if note.read_text("utf-8") != asked:
             raise LaunchError(f"{place} has what other tests launch: {note}", hint=f"remove it: `rm -r {place}`")
         print(f"going on with what was recorded before; remove {place} to record anew", file=sys.stderr)
         return Tape.load(whole)
@@ -63,7 +63,7 @@ def _recorded(tests: Sequence[Path], place: Path) -> Tape:
     for folder in (parts, whole):
         shutil.rmtree(folder, ignore_errors=True)
     tape = merged(record(tests, parts), whole)
-    note.write_text(asked)
+    note.write_text(asked, "utf-8")
     tape.save()
     shutil.rmtree(parts)
     return tape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ class _Late(BaseException):
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     """_Late where the block takes more than so many seconds; only a main thread of Unix can be told that."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGALRM, _tell_late)

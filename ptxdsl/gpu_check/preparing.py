@@ -93,7 +93,7 @@ def pack(
     tape.save()
     source = Path(bare.__file__).parent
     shutil.copytree(source, out / "gpu_replay", ignore=shutil.ignore_patterns("__pycache__"))
-    (out / "replay.py").write_text(_SCRIPT)
+    (out / "replay.py").write_text(_SCRIPT, "utf-8")
     return tape
 
 

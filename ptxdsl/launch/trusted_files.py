@@ -4,6 +4,7 @@ A file is used if it is a regular one, belongs to this user or to root, and nobo
 that it is in, where others could exchange it. The file that was opened is what is judged, links are not followed, and
 nothing waits for a FIFO. Each folder or file that is passed over is told once, as a `PtxWarning`. New ones are made for
 this user alone, whatever the umask says. Not seen: access control lists, and folders above the one that a file is in.
+Windows has nothing but lists, and the modes that Python makes up there say nothing: a user's own folder is as trusted.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 import warnings
 from pathlib import Path
 
@@ -95,7 +97,9 @@ def _trusted(path: str, found: os.stat_result, *, folder: bool) -> bool:
     if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
         if not folder and not stat.S_ISDIR(mode):  # else it is damaged, which has no danger
             _tell(path, "is no regular file")
-    elif hasattr(os, "geteuid") and found.st_uid not in (os.geteuid(), 0):
+    elif sys.platform == "win32":
+        return True
+    elif found.st_uid not in (os.geteuid(), 0):
         _tell(path, f"belongs to user {found.st_uid}")
     elif mode & 0o022 and not (folder and mode & stat.S_ISVTX):  # in a sticky folder nobody can exchange my files
         _tell(path, f"may be written by others (mode {stat.S_IMODE(mode):o}); `chmod go-w {path}` after a look at it")

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import functools
 import itertools
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -97,7 +98,7 @@ def object_file(text: str, handlers: bool = False) -> bytes:
     from llvmlite import binding
 
     initialize()
-    target = machine(",-vzeroupper")
+    target = machine(on_x86="-vzeroupper")
     parsed = binding.parse_assembly(text, binding.create_context())
     parsed.verify()
     builder = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=2))
@@ -112,6 +113,8 @@ def object_file(text: str, handlers: bool = False) -> bytes:
     return _emitted(target, parsed)
 
 
+_FLOATS = ctypes.c_int(0)
+"""What Windows' compilers refer to in code that has floats, and its C library has in no DLL."""
 _numbers = itertools.count()
 _kept: list[Any] = []
 """What keeps LLVM's code in memory."""
@@ -126,6 +129,8 @@ def link_with_llvm(image: bytes, names: Sequence[str], known: Mapping[str, int])
         unit.export_symbol(name)
     for name, address in known.items():
         unit.import_symbol(name, address)
+    if sys.platform == "win32":
+        unit.import_symbol("_fltused", ctypes.addressof(_FLOATS))
     with at_work:
         tracker = unit.link(_linker(), f"batch{next(_numbers)}")
         found = {name: tracker[name] for name in names}
@@ -138,7 +143,7 @@ def _linker() -> Any:
     from llvmlite import binding
 
     initialize()
-    return binding.create_lljit_compiler(machine(""))
+    return binding.create_lljit_compiler(machine())
 
 
 def _emitted(target: Any, module: Any) -> bytes:
@@ -161,6 +166,6 @@ def _without_lock(name: str) -> Any:
     from llvmlite.binding import ffi
 
     locked = getattr(ffi.lib, name)
-    function = getattr(ctypes.CDLL(None, handle=ffi.lib._handle), name)
+    function = getattr(ctypes.CDLL("llvmlite", handle=ffi.lib._handle), name)  # the handle counts, not the name
     function.argtypes, function.restype = locked.argtypes, locked.restype
     return function

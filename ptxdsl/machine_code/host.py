@@ -48,16 +48,23 @@ def vector_registers() -> tuple[int, int]:
         return 32, 64
     if "+avx" in features:
         return 16, 32
-    return (32, 16) if "+neon" in features else (16, 16)
+    return (16, 16) if _is_x86() else (32, 16)
 
 
-def machine(features: str) -> Any:
-    """What LLVM needs to know of this machine."""
+def machine(on_x86: str = "") -> Any:
+    """What LLVM needs to know of this machine; ``on_x86`` are further features where it is one."""
     from llvmlite import binding
 
-    _, name, all_features = described()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=all_features + features, opt=2, jit=True)
+    _, name, features = described()
+    if on_x86 and _is_x86():
+        features = f"{features},{on_x86}"
+    return binding.Target.from_default_triple().create_target_machine(cpu=name, features=features, opt=2, jit=True)
+
+
+def _is_x86() -> bool:
+    from llvmlite import binding
+
+    return bool(binding.get_default_triple().startswith("x86_64"))
 
 
 def this_host() -> Host:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -65,8 +66,10 @@ def link(
     """Put an object file in memory, to stay: the addresses of these functions, or of all that it shows to others.
 
     It may refer to what is ``known`` by an address, and to the C library.
-    None where it needs more than is done here, or has not all of them.
+    None where it needs more than is done here, or has not all of them, and where files are no ELF.
     """
+    if sys.platform != "linux":
+        return None
     try:
         return _link(image, None if names is None else list(names), known or {})
     except (_Unknown, struct.error, KeyError, IndexError, ValueError, OSError, AttributeError):
@@ -74,6 +77,7 @@ def link(
 
 
 def _link(image: bytes, names: list[str] | None, known: Mapping[str, int]) -> dict[str, int]:
+    assert sys.platform == "linux"
     sections, symbols, strings = _read(image)
     starts, size = _placed(sections)
     base, memory = _mapped(size)
@@ -105,6 +109,7 @@ def _link(image: bytes, names: list[str] | None, known: Mapping[str, int]) -> di
 
 def _mapped(size: int) -> tuple[int, Any]:
     """Pages of this process, writable. Not an object of Python's: it would be gone before C's ``exit()`` runs."""
+    assert sys.platform == "linux"
     function = ctypes.CDLL(None).mmap
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]

@@ -22,6 +22,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -110,7 +111,7 @@ class AtWork:
             if self._asked:
                 return
             self._asked = True  # to compile it asks again
-            on_exit = getattr(ctypes.CDLL(None), "on_exit", None)
+            on_exit = None if sys.platform == "win32" else getattr(ctypes.CDLL(None), "on_exit", None)
             if on_exit is not None:
                 try:
                     on_exit(ctypes.c_void_p(compiled(exit_handler, "leave")), self._state)
@@ -121,7 +122,12 @@ class AtWork:
 
 
 def _lasting_numbers() -> Any:
-    """Two zeros that are still there in C's ``exit()``: what Python has allocated it frees before, pages and all."""
+    """Two zeros that are still there in C's ``exit()``: what Python has allocated it frees before, pages and all.
+
+    Windows has no `on_exit` whose handler would read them.
+    """
+    if sys.platform == "win32":
+        return (ctypes.c_int64 * 2)()
     allocate = ctypes.CDLL(None).calloc
     allocate.restype, allocate.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_size_t]
     return (ctypes.c_int64 * 2).from_address(allocate(2, 8))

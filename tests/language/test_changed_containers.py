@@ -14,6 +14,7 @@ import heapq
 import itertools
 import operator
 import random
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -349,4 +350,7 @@ def test_wrong(function: Callable[..., None]) -> None:
     error = refused(function)
     assert isinstance(error, LostUpdateError), error
     assert error.loc is not None
-    assert (error.loc.line, error.message.split("`")[1]) == marked(function)
+    name = error.message.split("`")[1]
+    if sys.version_info >= (3, 14):
+        name = name.removesuffix("[...]")  # iterators cannot be copied there: what is in them has changed
+    assert (error.loc.line, name) == marked(function)

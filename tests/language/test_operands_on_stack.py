@@ -167,7 +167,7 @@ def tuple_of_a_generator(x: Any) -> None:
         a.set(a + 1)  # wrong
         return a
 
-    kept = tuple(add() for _ in range(3))
+    kept = tuple(add() for _ in range(3))  # wrong: from Python 3.14 on a loop of this function
     x[0] = kept[0]
 
 

@@ -698,8 +698,8 @@ def r5_try(n: u32, x: f32):
         with when(n < 4):
             try:
                 x * 2.0
-            finally:
-                break  # noqa: B012
+            except ValueError:
+                break
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -1207,7 +1207,7 @@ _R5 = {
     r5_local_name: ("return", "block(n < 4)", 2, "return"),
     r5_context_manager: ("return", "rows(n)", 1, "return"),
     r5_helper: ("return", "loop(n)", -4, "return x * i.to(f32)"),
-    r5_try: ("break", "when(n < 4)", 2, "break  # noqa: B012"),
+    r5_try: ("break", "when(n < 4)", 2, "break"),
 }
 
 _WAYS = {

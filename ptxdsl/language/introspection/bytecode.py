@@ -70,7 +70,8 @@ class Flow:
             if i.opname == "SETUP_WITH":
                 self.handlers[index] = self.index(i.argval)
             line = lines.get(i.offset, 0)
-            self.steps.append(Step(i.opname, i.argval, line, _effect(i), loads, stores, tuple(following)))
+            name = i.opname.replace("_BORROW", "")  # the compiler lends where a reference outlives its use
+            self.steps.append(Step(name, i.argval, line, _effect(i), loads, stores, tuple(following)))
         entries = getattr(dis.Bytecode(code), "exception_entries", ())
         for entry in entries:
             self.handlers.setdefault(self.index(entry.start) - 1, self.index(entry.target))

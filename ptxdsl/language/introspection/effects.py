@@ -151,7 +151,8 @@ class Effects:
     def _operator(self, index: int, step: dis.Instruction) -> None:
         left, right = self.pop(2)
         if step.argrepr == "[]":
-            self.stack.append(self.chained(Expression("item", right, left)))
+            whole = right.kind == "const" and isinstance(right.key, slice)  # a constant from Python 3.14 on
+            self.stack.append(UNKNOWN if whole else self.chained(Expression("item", right, left)))
             return
         in_place = step.argrepr.endswith("=") or step.opname.startswith("INPLACE")
         if in_place:
@@ -253,12 +254,18 @@ def _subscript(e: Effects, *_: object) -> None:
 
 def _store_item(e: Effects, index: int, _: dis.Instruction) -> None:
     value, target, key = e.pop(3)
-    e.site(index, "item", target, key, arguments=(value,))
+    e.site(index, "item", target, _slot(key), arguments=(value,))
 
 
 def _delete_item(e: Effects, index: int, _: dis.Instruction) -> None:
     target, key = e.pop(2)
-    e.site(index, "item", target, key)
+    e.site(index, "item", target, _slot(key))
+
+
+def _slot(key: Expression) -> Expression:
+    """The key of an item that is stored; of a slice only whether it is all there is."""
+    part = key.kind == "const" and isinstance(key.key, slice) and key.key != slice(None)
+    return NEW if part else key
 
 
 def _store_slice(e: Effects, index: int, _: dis.Instruction) -> None:

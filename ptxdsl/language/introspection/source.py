@@ -13,7 +13,15 @@ from typing import Any
 from ...ir.signature import closure_of
 from .code_objects import PerCode
 
-__all__ = ["Names", "mentions", "text_of", "tree_of"]
+__all__ = ["Names", "lines_of", "mentions", "text_of", "tree_of"]
+
+
+def lines_of(code: CodeType, scope: dict[str, Any] | None = None) -> list[str]:
+    """The lines of a function's file; ``scope`` are the globals, which may know the loader.
+
+    None of the texts that are all called ``<string>``: Python 3.13.0 keeps that of ``python -c`` by this name.
+    """
+    return [] if code.co_filename == "<string>" else linecache.getlines(code.co_filename, scope)
 
 
 def mentions(code: CodeType, words: tuple[str, ...]) -> bool:
@@ -21,7 +29,7 @@ def mentions(code: CodeType, words: tuple[str, ...]) -> bool:
 
     A cheap filter: to find where the function ends takes Python's tokens, before 3.12 a millisecond the first time.
     """
-    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    lines = lines_of(code)[code.co_firstlineno - 1 :]
     last = _last_line(code) - code.co_firstlineno
     indented = len(lines[0]) - len(lines[0].lstrip()) if lines else 0
     for number, line in enumerate(lines):
@@ -42,7 +50,7 @@ def _last_line(code: CodeType) -> int:
 @PerCode
 def text_of(code: CodeType) -> str:
     """The source of a function; "" where there is none."""
-    return _block(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :])
+    return _block(lines_of(code)[code.co_firstlineno - 1 :])
 
 
 @PerCode

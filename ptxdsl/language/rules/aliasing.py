@@ -60,8 +60,9 @@ def check_alias(reg: Any, depth: int = 2) -> None:
         way = way_of(sys._getframe(2), trace.code, register, trace.operands)
         own = temporaries.get(way, -1)
         most = own + 1
-        if (references <= most or references - _counted(register, trace) <= most) and not trace.not_entered:
-            return  # held at one place
+        held_once = references <= most or references - _counted(register, trace) <= most
+        if held_once and not _LENDS and not trace.not_entered:
+            return
     else:
         register = reg.base
         references += sys.getrefcount(register)
@@ -151,6 +152,10 @@ class _Taken(NamedTuple):
         return found is reg and type(held) is list and position < len(held) and held[position] is reg
 
 
+_LENDS = sys.version_info >= (3, 14)
+"""Whether what a frame has on its stack, and a helper in its parameters, may be lent by a variable and not counted."""
+
+
 class _Searches:
     """How many searches this process has made."""
 
@@ -188,7 +193,7 @@ def _handed_on(stack: list[FrameType], reg: Reg) -> int:
             if len(names) > 1 or not own or names[0] not in flow.loaded(flow.index(frame.f_lasti)):
                 return 0
             found += 1
-    return found
+    return min(found, 1) if _LENDS else found
 
 
 def way_of(caller: FrameType, kernel: CodeType, reg: Reg, operands: tuple[Any, ...]) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ What it cannot see: an exit past a block that is entered and left by calls of it
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 
@@ -22,7 +21,7 @@ from ..builder import Region, Trace
 from ..introspection.bytecode import flow_of
 from ..introspection.call_sites import is_user_file, user_frame
 from ..introspection.code_objects import PerCode
-from ..introspection.source import Names, mentions, tree_of
+from ..introspection.source import Names, lines_of, mentions, tree_of
 from .structure import BlockStatement
 
 __all__ = ["check", "check_closed", "check_with"]
@@ -77,7 +76,7 @@ def check_closed(region: Region) -> None:
         _check_stack(region.trace)
     for state in region.before:
         code, now = state.frame.f_code, state.frame.f_lasti
-        if state.at == now or linecache.getlines(code.co_filename, state.frame.f_globals):
+        if state.at == now or lines_of(code, state.frame.f_globals):
             continue
         flow = flow_of(code)
         if not flow.exits(flow.index(state.at), flow.index(now)):
