@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
@@ -32,6 +31,11 @@ ADDRESS_64 = 1
 UNDEFINED, RESERVED = 0, 0xFF00
 GLOBAL = 1
 """The binding of a symbol that other files may refer to."""
+
+
+READ, WRITABLE, EXECUTE = 1, 2, 4
+PRIVATE, ANONYMOUS = 2, 0x20
+"""Of Linux' ``mmap`` and ``mprotect``: the files of other systems are no ELF."""
 
 
 class _Section(NamedTuple):
@@ -68,8 +72,6 @@ def link(
     It may refer to what is ``known`` by an address, and to the C library.
     None where it needs more than is done here, or has not all of them, and where files are no ELF.
     """
-    if sys.platform != "linux":
-        return None
     try:
         return _link(image, None if names is None else list(names), known or {})
     except (_Unknown, struct.error, KeyError, IndexError, ValueError, OSError, AttributeError):
@@ -77,7 +79,6 @@ def link(
 
 
 def _link(image: bytes, names: list[str] | None, known: Mapping[str, int]) -> dict[str, int]:
-    assert sys.platform == "linux"
     sections, symbols, strings = _read(image)
     starts, size = _placed(sections)
     base, memory = _mapped(size)
@@ -102,19 +103,17 @@ def _link(image: bytes, names: list[str] | None, known: Mapping[str, int]) -> di
     shown = [symbol for symbol in symbols if symbol.section != UNDEFINED and symbol.info >> 4 == GLOBAL]
     defined = {_text(image, strings, symbol.name): symbol for symbol in shown}
     functions = {name: address_of(defined[name]) for name in (defined if names is None else names)}
-    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC):
+    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(base), ctypes.c_size_t(size), READ | EXECUTE):
         raise _Unknown
     return functions
 
 
 def _mapped(size: int) -> tuple[int, Any]:
     """Pages of this process, writable. Not an object of Python's: it would be gone before C's ``exit()`` runs."""
-    assert sys.platform == "linux"
     function = ctypes.CDLL(None).mmap
     function.restype = ctypes.c_void_p
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    pages = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    base = function(None, size, mmap.PROT_READ | mmap.PROT_WRITE, pages, -1, 0)
+    base = function(None, size, READ | WRITABLE, PRIVATE | ANONYMOUS, -1, 0)
     if base in (None, ctypes.c_void_p(-1).value):
         raise _Unknown
     return base, memoryview((ctypes.c_ubyte * size).from_address(base)).cast("B")

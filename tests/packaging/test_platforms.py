@@ -70,6 +70,8 @@ stat, fstat = os.stat, os.fstat
 os.stat, os.fstat = lambda *a, **k: plain(stat(*a, **k)), lambda fd: plain(fstat(fd))
 os.environ.pop("HOME", None)
 ctypes.CDLL, sys.platform = CDLL, "win32"
+import ptxdsl.machine_code.object_files
+ptxdsl.machine_code.object_files._ELF64 = b"there are none"
 """
 PROGRAM = """
 import threading
