@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels import scale
+from my_kernels import scale
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 127, 128, 129, 1000])
