@@ -35,7 +35,7 @@ HEAD = """
 import os, threading, unittest
 import numpy as np
 import pytest
-from kernels import reverse, two
+from their_kernels import reverse, two
 from ptxdsl.config import current
 
 def launch():
@@ -62,13 +62,14 @@ def all_modules() -> None:
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs pytest, strict in all that it can be, over a file of tests."""
     monkeypatch.setenv("PTXDSL_TRACEBACK", "short")
-    pytester.makepyfile(kernels=KERNELS)
+    pytester.makepyfile(their_kernels=KERNELS)
 
     def run(tests: str, *options: str, ini: str = "") -> pytest.RunResult:
         pytester.makepyfile(test_it=HEAD + tests)
         pytester.makeini(f"[pytest]\naddopts = --strict-markers --strict-config -W error\n{ini}")
-        given = () if INSTALLED else ("-p", "ptxdsl.pytest_plugin")
-        return pytester.runpytest_inprocess(*given, "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *options)
+        given = ["--assert=plain", "-pno:hypothesispytest", "-pno:cacheprovider"]
+        given += [] if INSTALLED else ["-pptxdsl.pytest_plugin"]
+        return pytester.runpytest_inprocess(*given, *options)
 
     return run
 
@@ -194,7 +195,7 @@ def test_seeds_of_several_processes(run: Run, monkeypatch: pytest.MonkeyPatch) -
     result = run(SEEDED + "@pytest.mark.ptx_sanitize\n" + RACE, "--ptx-seeds", "2", "-n1")
     result.assert_outcomes(passed=4, failed=3)
     result.stdout.fnmatch_lines([
-        "*kernels.py:6: RaceError P503", "    tile?t? = x?t?", "E   race on tile*", "test_it.py:*: in test_race",
+        "*their_kernels.py:6: RaceError P503", "    tile?t? = x?t?", "E   race on tile*", "test_it.py:*: in test_race",
         "in the schedule of seed 1; again:", "python -m pytest --ptx-seed 1 test_it.py::test_race",
     ])
 
@@ -233,11 +234,11 @@ def test_fixture(launched):
     result.assert_outcomes(failed=1, errors=1)
     places = re.findall(r"^([\w/.]+):(\d+): (.*)\n    (.*)$", result.stdout.str(), re.MULTILINE)
     assert [(Path(file).name, what, line) for file, _, what, line in places] == [
-        ("kernels.py", "RaceError P503", "tile[t] = x[t]"),
+        ("their_kernels.py", "RaceError P503", "tile[t] = x[t]"),
         ("test_it.py", "in launched", "launch()"),
         ("test_it.py", "in launch", "reverse[1, 64](np.zeros(64, np.float32))"),
-        ("kernels.py", "UninitializedError P502", "y[t] = tile[63 - t] + other[t]"),
-        ("kernels.py", "RaceError P503", "tile[t] = x[t]"),
+        ("their_kernels.py", "UninitializedError P502", "y[t] = tile[63 - t] + other[t]"),
+        ("their_kernels.py", "RaceError P503", "tile[t] = x[t]"),
         ("test_it.py", "in test_two", "helper()"),
         ("test_it.py", "in helper", "two[1, 64](np.zeros(64, np.float32), np.zeros(64, np.float32))"),
     ]
@@ -267,19 +268,19 @@ def test_explored():
 """
     result = run(tests)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["kernels.py:*: RaceError P503", "E*schedule*"])
+    result.stdout.fnmatch_lines(["their_kernels.py:*: RaceError P503", "E*schedule*"])
 
 
 def test_outcomes(run: Run) -> None:
     tests = """
 def test_it(assert_outcomes):
     x = np.zeros(1, np.uint32)
-    from kernels import add
+    from their_kernels import add
     assert_outcomes(add[2, 1], x, sometimes={"x": [1]}, never={"x": [0]})
     with pytest.raises(AssertionError, match="the memory model allows Outcome"):
         assert_outcomes(add[2, 1], x, always={"x": [2]})
 """
     kernel = "\n\n@ptx_kernel\ndef add(x: Ptr[u32]):\n    x[0] = x[0] + 1\n"
-    Path("kernels.py").write_text(KERNELS + kernel)
+    Path("their_kernels.py").write_text(KERNELS + kernel)
     for options in ([], ["--ptx-sanitize"], ["--ptx-seed", "3"]):
         run(tests, *options).assert_outcomes(passed=1)
