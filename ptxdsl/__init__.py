@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .config import device, use
     from .gpu.assembler import assemble
     from .emulator.outcomes.api import outcomes
-    from .emulator.tools.debugger import debug
+    from .emulator.debugger.prompt import debug
     from .emulator.tools.profile import profile
     from .emulator.tools.thread_trace import trace_thread
     from .forecasting.forecast import Forecast, forecast
@@ -93,7 +93,7 @@ _SUBMODULES = (
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "kernel.streams",
     "launch.directions", "isa.support", "kernel.textures", "launch.tensor_maps", "pipeline", "tuning", "gpu.assembler",
-    "testing.comparing", "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.tools.debugger",
+    "testing.comparing", "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.debugger.prompt",
     "emulator.outcomes.api", "forecasting.forecast", "timelines.timeline",
 )
 """The modules that define the public names, the cheapest to import first."""

@@ -224,9 +224,20 @@ class Program:
 
         def observed(arguments: Sequence[Scalar | Buffer]) -> None:
             note(entry, arguments)
-            observing.run(LaunchState(spaces, config, arguments))
+            launch, first = LaunchState(spaces, config, arguments), observing.rehearsal(config)
+            if first is not None:
+                observing.rehearse(launch, partial(self._unobserved, entry, first, arguments))
+            observing.run(launch)
 
         return observed
+
+    def _unobserved(self, entry: str, config: LaunchConfig, arguments: Sequence[Scalar | Buffer]) -> None:
+        """Run a kernel as if nobody observed it."""
+        token = observer.set(None)
+        try:
+            self.run(entry, config, arguments)
+        finally:
+            observer.reset(token)
 
 
 def _recorded(launches: Launches, recording: Recorder) -> Launches:

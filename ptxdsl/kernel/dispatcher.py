@@ -347,7 +347,7 @@ class Launch:
 
     def debug(self, *args: object, **named: Any) -> None:
         """Run the kernel and stop at lines of one thread: :func:`ptxdsl.debug` of this launch, with its arguments."""
-        from ..emulator.tools.debugger import debug
+        from ..emulator.debugger.prompt import debug
 
         debug(self, *args, **named)
 

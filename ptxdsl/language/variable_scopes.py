@@ -1,48 +1,80 @@
-"""Debug information: which register each Python variable is in, statement by statement.
+"""Debug information: which register each Python variable is in, statement by statement, and in which helper.
 
 PTX has no names of variables. Noting them at every statement would slow each trace down, and only a debugger asks: so
-it traces the kernel once more, under ``sys.settrace``. At each Python line the local variables are noted together with
-the last statements appended by then.
+it traces the kernel once more, under ``sys.settrace``. At each Python line the local variables of the kernel and of the
+helpers that run are noted together with the last statements appended by then.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, Union
 
 from .. import ir
 from ..ir.signature import Signature
-from ..types import ScalarType
+from ..types import ScalarType, u64
 from .builder import thread
 from .introspection.call_sites import is_user_file
+from .memory.arrays import View
+from .memory.declared import Declared
 from .memory.pointers import Pointer
 from .tracing import trace
-from .values.value import Value
+from .values.value import Negated, Value
 
-__all__ = ["Held", "Scope", "variable_scopes"]
+__all__ = ["Extent", "Frame", "Held", "Pointed", "Scope", "variable_scopes"]
+
+Extent = Union[int, "Held"]
+"""Of an array: a number, or the register that has it."""
+
+
+class Pointed(NamedTuple):
+    """What a pointer points to: elements of ``type``, ``offset`` bytes from what its register holds, or its symbol."""
+
+    type: ScalarType
+    space: str
+    offset: int
+    symbol: str = ""
+    shape: tuple[Extent, ...] | None = None
+    strides: tuple[Extent, ...] = ()
+    """In elements."""
 
 
 class Held(NamedTuple):
-    """What a variable is at run time: a register, read as a number of ``type``."""
+    """What a variable is at run time: a register, read as a number of ``type``; "" of an array that is a variable."""
 
     register: str
     type: ScalarType
+    points: Pointed | None = None
+
+
+class Frame(NamedTuple):
+    """A Python function that runs: where it is, and its variables."""
+
+    function: str
+    file: str
+    line: int
+    variables: dict[str, Held]
 
 
 class Scope(NamedTuple):
-    """The variables from a statement on, which is counted without labels and comments."""
+    """The functions that run from a statement on, innermost first; statements are counted without labels."""
 
     start: int
-    variables: dict[str, Held]
+    frames: tuple[Frame, ...]
+
+    @property
+    def variables(self) -> dict[str, Held]:
+        """Those of the innermost function."""
+        return self.frames[0].variables
 
 
 def variable_scopes(
     function: Callable[..., object], *, constants: Mapping[str, Any], arch: str, name: str, signature: Signature
 ) -> list[Scope]:
     """The variables of a kernel function in the order of its statements."""
-    recorder, before = _Recorder(), sys.gettrace()
+    recorder, before = _Recorder(function.__code__), sys.gettrace()
     sys.settrace(recorder.called)
     try:
         module = trace(function, constants=constants, arch=arch, name=name, signature=signature)
@@ -52,10 +84,10 @@ def variable_scopes(
     places = {id(s): n for n, s in enumerate(statements)}
     files = {s.loc.file for s in statements if s.loc is not None}
     scopes: list[Scope] = []
-    for file, last, variables in recorder.seen:
-        if file in files:
+    for last, frames in recorder.seen:
+        if frames[0].file in files:
             place = next((places[id(s)] + 1 for s in reversed(last) if id(s) in places), 0)
-            scopes.append(Scope(max(place, scopes[-1].start if scopes else 0), variables))
+            scopes.append(Scope(max(place, scopes[-1].start if scopes else 0), frames))
     return scopes
 
 
@@ -69,8 +101,9 @@ class _Recorder:
     LOOKBACK = 64
     """Statements to remember at a line: loads of parameters that are never used are dropped later."""
 
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, list[ir.Instruction | ir.Call], dict[str, Held]]] = []
+    def __init__(self, kernel: CodeType) -> None:
+        self.kernel = kernel
+        self.seen: list[tuple[list[ir.Instruction | ir.Call], tuple[Frame, ...]]] = []
 
     def called(self, frame: FrameType, _: str, __: Any) -> Any:
         return self._event if is_user_file(frame.f_code.co_filename) else None
@@ -82,18 +115,29 @@ class _Recorder:
         trace = thread.trace
         if event in ("line", "return") and trace is not None:
             last = list(_statements(trace.body[-self.LOOKBACK :]))
-            self.seen.append((frame.f_code.co_filename, last, _held(frame.f_locals)))
+            self.seen.append((last, tuple(self._frames(frame))))
         return self._event
+
+    def _frames(self, innermost: FrameType) -> Iterator[Frame]:
+        """The user's functions from one out to the kernel."""
+        frame: FrameType | None = innermost
+        while frame is not None:
+            code = frame.f_code
+            if is_user_file(code.co_filename) or code is self.kernel:
+                yield Frame(code.co_name, code.co_filename, frame.f_lineno, _held(frame.f_locals))
+            if code is self.kernel:
+                return
+            frame = frame.f_back
 
 
 def _held(variables: Mapping[str, Any]) -> dict[str, Held]:
-    """The variables that are in registers: values, pointers, and the elements of lists and tuples of these."""
+    """The variables that are there at run time: values, pointers, and the elements of lists and tuples of these."""
     found: dict[str, Held] = {}
 
     def add(name: str, value: Any) -> None:
         if isinstance(value, Pointer):
-            value = value.base
-        if isinstance(value, Value):
+            found[name] = _pointer(value)
+        elif isinstance(value, Value) and not isinstance(value, Negated):  # whose register has the opposite
             found[name] = Held(value.register.name, value.type)
         elif isinstance(value, (list, tuple)) and len(value) <= 64:
             for number, item in enumerate(value):
@@ -103,3 +147,18 @@ def _held(variables: Mapping[str, Any]) -> dict[str, Held]:
         if not name.startswith("@"):
             add(name, value)
     return found
+
+
+def _pointer(pointer: Pointer) -> Held:
+    base, shape, strides = pointer.base, None, ()
+    if isinstance(pointer, View):
+        shape, strides = tuple(map(_extent, pointer.shape)), tuple(map(_extent, pointer.strides))
+    symbol = base.symbol.symbol if isinstance(base, Declared) else ""
+    points = Pointed(pointer.dtype, str(pointer.space), pointer.offset, symbol, shape, strides)
+    if isinstance(base, Declared):
+        return Held("", u64, points)
+    return Held(base.register.name, base.type, points)
+
+
+def _extent(extent: Any) -> Extent:
+    return Held(extent.register.name, extent.type) if isinstance(extent, Value) else int(extent)

@@ -378,23 +378,28 @@ class Clusters:
                 start = perf_counter()
                 status = state.run(TIME_SLICE)
                 self._note_spent(state.code, perf_counter() - start)
-            if status == Status.DONE:
-                self._end(active)
-            elif status == Status.BLOCKED:
-                if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
-                    raise deadlock(state, active)
-                self._turn(active)
-            elif status != Status.YIELD:
-                with self.pool.mutex:
-                    handle(state, status, self.codes)
-            elif state.left <= 0:
-                state.left = TIME_SLICE
-                if self.schedule is None and state.has_pending:
-                    complete([state])
-                self._turn(active)
-                if self.quiescence.slice_over(len(active)):
-                    self._compare(active)
+            self.answer(active, status)
             status = Status.RUNNING
+
+    def answer(self, active: deque[BlockState], status: int) -> None:
+        """Do what the first of the blocks that run asks for, which has returned with a status; another may be first."""
+        state = active[0]
+        if status == Status.DONE:
+            self._end(active)
+        elif status == Status.BLOCKED:
+            if not self._waits(state) or not any(s.between_blocks or s.get(Block.RUNNABLE, "I") for s in active):
+                raise deadlock(state, active)
+            self._turn(active)
+        elif status != Status.YIELD:
+            with self.pool.mutex:
+                handle(state, status, self.codes)
+        elif state.left <= 0:
+            state.left = TIME_SLICE
+            if self.schedule is None and state.has_pending:
+                complete([state])
+            self._turn(active)
+            if self.quiescence.slice_over(len(active)):
+                self._compare(active)
 
     def _end(self, active: deque[BlockState]) -> None:
         """The first block has ended."""

@@ -23,7 +23,7 @@ from ..runtime.launch import run
 from .observer import Observer, probed
 from .variable_names import Names
 
-__all__ = ["ObservedThread", "formatted"]
+__all__ = ["ObservedThread", "formatted", "index_of", "number", "typed_registers", "within"]
 
 
 def number(bits: int, kind: ScalarType) -> int | float | bool:
@@ -82,7 +82,7 @@ class ObservedThread(Observer):
 
     def __init__(self, block: Any, thread: Any) -> None:
         super().__init__()
-        self.block, self.thread = _index("block", block), _index("thread", thread)
+        self.block, self.thread = index_of("block", block), index_of("thread", thread)
         self.names: Names | None = None
         self._python: tuple[Any, Mapping[str, Any]] | None = None
         self._launched = False
@@ -102,8 +102,8 @@ class ObservedThread(Observer):
         """Run a launch, with a breakpoint before each statement of the thread."""
         super().run(launch)
         config = launch.config
-        gx, gy, _ = _within("block", self.block, config.grid, "grid")
-        bx, by, _ = _within("thread", self.thread, config.block, "block")
+        gx, gy, _ = within("block", self.block, config.grid, "grid")
+        bx, by, _ = within("thread", self.thread, config.block, "block")
         (x, y, z), (i, j, k) = self.block, self.thread
         flat = i + bx * (j + by * k)
         self._warp, self._lane = flat // LANES, flat % LANES
@@ -172,7 +172,8 @@ class ObservedThread(Observer):
         raise NotImplementedError
 
 
-def _index(what: str, value: Any) -> tuple[int, int, int]:
+def index_of(what: str, value: Any) -> tuple[int, int, int]:
+    """The index of a block or a thread that was given. Raises LaunchError where it is none."""
     given = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(given) <= 3 or not all(type(n) is int and n >= 0 for n in given):
         raise LaunchError(
@@ -183,7 +184,8 @@ def _index(what: str, value: Any) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _within(what: str, index: tuple[int, int, int], size: tuple[int, int, int], whole: str) -> tuple[int, int, int]:
+def within(what: str, index: tuple[int, int, int], size: tuple[int, int, int], whole: str) -> tuple[int, int, int]:
+    """The extents of a grid or a block. Raises LaunchError where the index is outside."""
     if any(n >= extent for n, extent in zip(index, size)):
         raise LaunchError(f"there is no {what} {index} in a {whole} of {size}", loc=caller())
     return size

@@ -7,13 +7,14 @@ code without probes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Token
 from typing import Any, NamedTuple, Protocol
 
 from ...config import observer
 from ...errors import LaunchError, caller
 from ...ir import Call, Instruction
+from ...launch import LaunchConfig
 from ..analysis.divergence import Shape3
 from ..codegen.code import Code, Source
 from ..codegen.translation import translate
@@ -22,7 +23,7 @@ from ..machine.address_spaces import AddressSpaces
 from ..runtime.block_state import BlockState, LaunchState
 from ..runtime.tool import Tool
 
-__all__ = ["Observer", "Probe", "probed"]
+__all__ = ["Observer", "Probe", "Probed", "probed"]
 
 
 class Probe(Protocol):
@@ -35,7 +36,9 @@ class Probe(Protocol):
         """Emit micro-ops that run after it."""
 
 
-class _Probed(NamedTuple):
+class Probed(NamedTuple):
+    """An instrument: the micro-ops of a probe around those of each statement."""
+
     low: Lowering
     probe: Probe
 
@@ -50,7 +53,7 @@ class _Probed(NamedTuple):
 
 def probed(spaces: AddressSpaces, block: Shape3, probe: Probe) -> Code:
     """A kernel lowered to conservative code with the micro-ops of a probe."""
-    code = translate(spaces.function, spaces, block, True, lambda low: _Probed(low, probe), keep_registers=True)
+    code = translate(spaces.function, spaces, block, True, lambda low: Probed(low, probe), keep_registers=True)
     source = Source(spaces.function, spaces, block, None)  # a probe keeps the code, and there is no second tier
     code.described = code.description._replace(source=source)
     return code
@@ -83,6 +86,13 @@ class Observer(Tool[BlockState]):
                 f"{self.what} observes the emulator, and kernel `{kernel.entry}` is launched on a GPU", loc=caller(),
                 hint='`with ptxdsl.use("emulator"):`',
             )
+
+    def rehearsal(self, config: LaunchConfig) -> LaunchConfig | None:  # noqa: ARG002
+        """A launch to make before, with nobody observing it; None for none."""
+        return None
+
+    def rehearse(self, launch: LaunchState, run: Callable[[], object]) -> None:
+        """Make that launch."""
 
     def run(self, launch: LaunchState) -> None:
         """Run a launch and observe it."""

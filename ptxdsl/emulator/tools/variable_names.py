@@ -1,4 +1,4 @@
-"""The Python variables of a kernel by the lines of its PTX text, for a debugger."""
+"""The Python variables of a kernel, and the helpers that run, by the lines of its PTX text, for a debugger."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from ...config import current
 from ...ir import Call, Function, Instruction
-from ...language.variable_scopes import Held, Scope, variable_scopes
+from ...language.variable_scopes import Frame, Held, Scope, variable_scopes
 
-__all__ = ["Held", "Names"]
+__all__ = ["Frame", "Held", "Names"]
 
 
 class Names:
@@ -18,20 +18,21 @@ class Names:
 
     def __init__(self, scopes: list[Scope], lines: list[int]) -> None:
         self._starts = [scope.start for scope in scopes]
-        self._scopes = [scope.variables for scope in scopes]
+        self._scopes = [scope.frames for scope in scopes]
         self._places = {line: place for place, line in enumerate(lines)}
         self.of_register: dict[str, str] = {}
-        for variables in self._scopes:
-            for name, held in variables.items():
-                self.of_register.setdefault(held.register, name)
+        for frames in self._scopes:
+            for name, held in frames[0].variables.items():
+                if held.register:
+                    self.of_register.setdefault(held.register, name)
 
-    def at(self, ptx_line: int) -> dict[str, Held]:
-        """The variables just before a statement; none where it is no statement of the kernel's own text."""
+    def frames(self, ptx_line: int) -> tuple[Frame, ...]:
+        """The functions that run just before a statement, innermost first; none outside of the kernel's own text."""
         place = self._places.get(ptx_line)
         if place is None:
-            return {}
+            return ()
         found = bisect_right(self._starts, place) - 1
-        return self._scopes[found] if found >= 0 else {}
+        return self._scopes[found] if found >= 0 else ()
 
     @classmethod
     def of(cls, kernel: Any, constants: Mapping[str, Any], parsed: Function) -> Names:
