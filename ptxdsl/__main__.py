@@ -5,6 +5,7 @@
     isa [mnemonic]           the instruction table: every opcode, or the forms of one; --json for programs
     show file.py[:kernel]    the PTX of the kernels in a Python file (or the SASS, with --sass)
     check FILE ...           trace, verify, assemble, and run with the sanitizer; --json or --sarif for programs
+    debug --dap              the debugger for editors, by the Debug Adapter Protocol; --port: over TCP
     gpu-check                repeat on this GPU what the tests launch on the emulator, and compare; pack: on another's
 """
 
@@ -70,8 +71,20 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
 
     _add_check(commands)
+    _add_debug(commands)
     _add_gpu_check(commands)
     return parser
+
+
+def _add_debug(commands: Any) -> None:
+    parser = commands.add_parser("debug", help="the debugger for editors", description=(
+        "The debugger for VS Code, Neovim and others, by the Debug Adapter Protocol: over standard input and output, or "
+        "for any number of sessions over a port. In Python, `k[grid, block].debug(...)` opens a prompt."
+    ))
+    parser.add_argument("--dap", action="store_true", required=True, help="speak the Debug Adapter Protocol")
+    parser.add_argument("--port", type=int, help="listen for connections there; 0: at a free port, which is printed")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at; this machine's own if left out")
+    parser.set_defaults(run=_debug)
 
 
 def _add_check(commands: Any) -> None:
@@ -188,6 +201,15 @@ def _gpu_check(options: argparse.Namespace) -> int:
             return 2
         return command.pack_into(options.folder, options.arch, options.tests)
     return command.run(options.folder or Path(), options.limit, options.tests)
+
+
+def _debug(options: argparse.Namespace) -> int:
+    from .debug_adapter.server import serve, session
+
+    if options.port is None:
+        return session()
+    where = options.host
+    return serve(where, options.port, lambda port: print(f"listening on {where}:{port}", file=sys.stderr, flush=True))
 
 
 def _check(options: argparse.Namespace) -> int:

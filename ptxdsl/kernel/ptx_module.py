@@ -83,6 +83,11 @@ class PtxEntry(Dispatcher):
         )
         self._only.references = source.references
 
+    @property
+    def filename(self) -> str:
+        """Where its text comes from: a path, or a name in angle brackets."""
+        return self._source.filename
+
     def __reduce__(self) -> tuple[object, ...]:
         return _Source.entry, (self._source, self.entry)
 

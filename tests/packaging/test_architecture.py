@@ -41,7 +41,7 @@ LAYERS = [
     ["bench", "dask"],
     ["testing", "tuning"],
     ["kernels"],
-    ["checking", "coverage", "gpu_check"],
+    ["checking", "coverage", "debug_adapter", "gpu_check"],
     ["pytest_plugin", "__main__"],
 ]
 EMULATOR = [
@@ -56,7 +56,7 @@ EMULATOR = [
     ["sanitizer"],
     ["program"],
     ["tools"],
-    ["outcomes"],
+    ["debugger", "outcomes"],
 ]
 ON_DEMAND = (
     "emulator", "gpu", "forecasting", "analysis", "text", "verify", "launch.arguments", "launch.device_array",
@@ -69,7 +69,7 @@ the first launch, foreign PTX, numpy's arrays, or the few regions that change Py
 """
 INSIDE_THE_EMULATOR = (
     "text", "emulator.instructions", "emulator.machine.texture_pool", "emulator.rewrite", "emulator.codegen",
-    "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.clusters", "emulator.runtime.events",
+    "emulator.debugger", "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.clusters", "emulator.runtime.events",
     "emulator.analysis.warp_rows", "verify",
 )
 """The same for modules of the emulator: what a kernel that is on disk does not need (parser, rewriting, lowering), what

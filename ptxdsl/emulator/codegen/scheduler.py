@@ -36,6 +36,13 @@ def _schedule(module: ir.Module, name: str) -> None:
     switch(h, h.load(h.block, Block.RUNNABLE, i32))
 
 
+def _resumed(module: ir.Module, name: str) -> None:
+    """Go on with the warp that ran last."""
+    h = Handler(module, name)
+    h.warp = warp_at(h, h.load(h.block, Block.CURRENT, i32))
+    h.goto(h.load(h.warp, Warp.PC, pointer))
+
+
 def _draw(h: Handler) -> Any:
     """The next random number of a seed (xorshift32)."""
     seed = h.load(h.block, Block.SEED, i32)
@@ -207,6 +214,9 @@ def _run(module: ir.Module, name: str) -> None:
     schedule = h.load(h.block, Block.SCHEDULE, h.function.type, 8)
     left = h.nonzero(h.load(h.block, Block.REGION, i32))
     called = h.ir.select(left, h.load(h.block, Block.FUNCTION, h.function.type, 8), schedule)
+    resumed = h.load(h.block, Block.RESUMED, h.function.type, 8)
+    h.store(h.i64(0), h.block, Block.RESUMED)
+    called = h.ir.select(h.nonzero(h.ir.ptrtoint(resumed, i64)), resumed, called)
     h.ir.call(called, [h.rec, h.warp, h.block])
     status = h.load(h.block, Block.STATUS, i32)
     h.ir.cbranch(h.ir.icmp_unsigned("==", status, h.i32(Status.RUNNING)), head, leave)
@@ -346,7 +356,7 @@ def _resolve(module: ir.Module, name: str) -> None:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "shuffled": _shuffled, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
+    "schedule": _schedule, "shuffled": _shuffled, "resumed": _resumed, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
     "run": _run, "clusters": run_clusters, "resolve": _resolve, "make_all": make_all, "make_counted": make_counted,
     "make_some": make_some,
 }

@@ -31,6 +31,10 @@ class Breakpoint:
     hits: str = ""
     message: str = ""
     id: int = 0
+    source: int = 0
+    """Of a line of PTX: of which text, as whoever made it counts them; 0 for any."""
+    statement: int | None = None
+    """The statement itself, in place of a line."""
     seen: list[int] = field(default_factory=list)
     """The ticks at which it was reached and the condition held."""
 
@@ -45,6 +49,8 @@ class Breakpoint:
 
     def places(self, places: Places) -> list[int]:
         """The statements at which it stops."""
+        if self.statement is not None:
+            return [self.statement] if self.statement < len(places.statements) else []
         return places.at_line(self.file, self.line)
 
     def lane(self, view: View, lanes: int, tick: int) -> int | None:

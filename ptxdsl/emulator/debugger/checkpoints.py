@@ -34,6 +34,7 @@ class Checkpoint(NamedTuple):
     free: list[Unit]
     next: int
     state: BlockState | None
+    stopped: bool
     quiescence: Any
     stamps: int
     heap: tuple[int, dict[int, Any], dict[int, Any]]
@@ -95,7 +96,7 @@ class History:
             MemoryImage([region_of(launch.memory), *launch_memory(launch)], before and before.memory),
             {u: u.image(before.units.get(u) if before else None) for u in run.units if u not in run.spare},
             [(group.number, group.unit, list(group.active)) for group in run.groups], list(run.free), run.next,
-            run.state, copy.copy(run.quiescence), run.control["STAMPS"], (heap._end, {**heap.given}, {**heap.freed}),
+            run.state, run.stopped, copy.copy(run.quiescence), run.control["STAMPS"], (heap._end, {**heap.given}, {**heap.freed}),
         ))
         while len(self.checkpoints) > MOST or (len(self.checkpoints) > 2 and self.nbytes > self.limit):
             self.interval *= 2
@@ -125,7 +126,8 @@ class History:
         for unit in run.spare:
             unit.renew()
         run.groups = deque(Group(number, unit, deque(active)) for number, unit, active in checkpoint.groups)
-        run.free, run.next, run.state = list(checkpoint.free), checkpoint.next, checkpoint.state
+        run.free, run.next = list(checkpoint.free), checkpoint.next
+        run.state, run.stopped = checkpoint.state, checkpoint.stopped
         run.quiescence = copy.copy(checkpoint.quiescence)
         if run.pool is not None and run.groups:
             run.pool.running[0] = run.groups[0].number

@@ -113,12 +113,25 @@ class DebuggedLaunch:
             raise DebugError(f"a block has {self.launch.config.threads} threads")
         self._state, self.thread, self.place = state, thread, self.place_of(state, thread.warp, thread.lane)
 
+    def active(self, state: BlockState, warp: int) -> int:
+        """The lanes of a warp that are where it is."""
+        return int(state.get_warp(warp, Warp.ACTIVE, "I"))
+
+    def alive(self, state: BlockState, warp: int) -> int:
+        """The lanes of a warp that have not ended."""
+        return int(state.get_warp(warp, Warp.ALIVE, "I"))
+
+    def place_at(self, thread: Thread) -> int:
+        """The statement that a thread of a block that runs is at."""
+        state = next((s for s in self.execution.running() if s.block == thread.block), self.state)
+        return self.place_of(state, thread.warp, thread.lane)
+
     def place_of(self, state: BlockState, warp: int, lane: int | None = None) -> int:
         """The statement that a warp is at, or one of its lanes."""
-        stopped = state.get_warp(warp, Warp.PC, "Q")
-        active = state.get_warp(warp, Warp.ACTIVE, "I")
+        active, waits = state.get_warp(warp, Warp.ACTIVE, "I"), not state.get(Block.RUNNABLE, "I") >> warp & 1
         if lane is None or active >> lane & 1:
-            place = state.code.statement_at(state.get_warp(warp, Warp.WAITS, "Q") or stopped) if stopped else 0
+            pc = state.get_warp(warp, Warp.WAITS if waits else Warp.PC, "Q")
+            place = state.code.statement_at(pc) if pc else 0
             return max(0, min(place, len(self.places.statements) - 1))
         priority = state.get_warp(warp, Warp.PRIORITIES + 4 * lane, "i")
         blocks = state.code.blocks_by_priority
@@ -147,7 +160,7 @@ class DebuggedLaunch:
             return [place for place in everywhere if places.depth(place) < depth]
         deepest = depth if how == "over" else len(places.statements)
         return [
-            place for place in everywhere
+            place for place in everywhere if place not in places.hoisted
             if places.depth(place) <= deepest and (places.depth(place) != depth or places.line(place) != line)
         ]
 

@@ -16,7 +16,7 @@ from ..machine.allocation import allocate
 from ..machine.debug_control import EXECUTED
 from ..machine.layout import Block
 from ..machine.status import Status
-from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState
+from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState, scheduler
 from ..runtime.clusters import ClusterPool, Clusters
 from ..runtime.events import complete, deadlock, handle, livelock
 from ..runtime.faults import index_in
@@ -80,6 +80,7 @@ class Execution:
         self.count = launch.blocks
         if launch.spaces.cluster is not None:
             self.pool = ClusterPool(launch, code, lambda _: code, True)
+            self.pool.schedule = None  # a seed draws the warps, and blocks have their turns in order
             x, y, z = self.pool.grid
             self.count = x * y * z
         self.groups: deque[Group] = deque()
@@ -92,6 +93,8 @@ class Execution:
         self.next = 0
         self.quiescence = Quiescence(False)
         self.state: BlockState | None = None
+        self.stopped = False
+        """Whether that has stopped amid its block, and its warp goes on first."""
         launch.stop_clocks(True)  # compiled code sets them
 
     def advance(self) -> BlockState | None:
@@ -101,8 +104,11 @@ class Execution:
                 self._admit()
             group = self.groups[0]
             state = self.state = group.active[0]
+            if self.stopped:
+                state.put(Block.RESUMED, "Q", scheduler("resumed"))
             status = state.run(TIME_SLICE)
-            if status == Status.CALLBACK:
+            self.stopped = status == Status.CALLBACK
+            if self.stopped:
                 return state
             if group.unit.clusters is None:
                 self._answer(group, state, status)

@@ -23,6 +23,8 @@ __all__ = ["Lanes", "evaluate", "lookup", "parse", "shown"]
 
 _REGISTER = re.compile(r"(?<![\w)\]])(\s*)%([A-Za-z_$][\w$.]*)")
 _MARK = "__register_"
+_SHOWN = 8
+"""Elements of an array that are shown with it."""
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.LShift: operator.lshift,
@@ -87,6 +89,8 @@ def shown(value: Any) -> str:
         return shown(value.number)
     if isinstance(value, Cell):
         return shown(value.read())
+    if isinstance(value, ArrayView):
+        return f"{value} in {value.space} memory at {value.address:#x}: {_elements(value)}"
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(shown, value))})"
     if value is None:
@@ -94,6 +98,12 @@ def shown(value: Any) -> str:
     if isinstance(value, (int, float)):
         return formatted(value)
     return str(value)
+
+
+def _elements(array: ArrayView) -> str:
+    """The first elements of an array."""
+    values = [shown(array.cell(index).read()) for index in array.indices(0, _SHOWN)]
+    return f"[{', '.join(values)}{', ...' if array.size > _SHOWN else ''}]"
 
 
 def _plain(value: Any) -> Any:
@@ -158,7 +168,7 @@ def _name(name: str, view: View) -> Any:
 def _held(name: str, held: Held, view: View) -> Any:
     if held.points is not None:
         return view.array(name, held)
-    return Lanes(name, held.register, view.lanes(held), view.lane, view.type_of(held))
+    return Lanes(name, held.register, view.lanes(held, name), view.lane, view.type_of(held))
 
 
 def _attribute(node: ast.Attribute, view: View) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ...errors import EmulationError
-from ...ir import Call, Instruction
+from ...ir import Call, Instruction, Module
 from ...launch import LaunchConfig
 from ..machine.layout import LANES
 from ..program import load
@@ -32,12 +31,12 @@ HISTORY = 256
 class Debugger(Observer):
     """Debugs the launches of its ``with`` block. ``history``: MiB that copies for going back may take.
 
-    ``checks`` are those of the sanitizer that each launch runs first, to stop where they find something; those of the
-    launch itself are made too, and raised when it ends.
+    A launch that asks for the sanitizer runs with that first, on copies of its arrays: the debugger stops where it has
+    found something, and the error is raised when the launch ends. ``sanitizes`` False leaves that out.
     """
 
     what = "a debugger"
-    checks: frozenset[str] = frozenset()
+    sanitizes = True
 
     def __init__(self, history: int = HISTORY) -> None:
         super().__init__()
@@ -47,18 +46,18 @@ class Debugger(Observer):
 
     def launching(self, kernel: Any, constants: Mapping[str, Any], backend: str) -> None:
         super().launching(kernel, constants, backend)
-        self._kernel = (kernel, constants) if hasattr(kernel, "function") else None
+        self._kernel = kernel, constants
 
     # The sanitizer
 
     def rehearsal(self, config: LaunchConfig) -> LaunchConfig | None:
         """The launch to make first: with the sanitizer."""
-        wanted = (config.sanitize or frozenset()) | self.checks
-        return replace(config, sanitize=wanted) if wanted else None
+        self._found = None
+        return config if self.sanitizes and config.sanitize else None
 
     def rehearse(self, launch: LaunchState, run: Callable[[], object]) -> None:
         """Run the launch, keep what is found, and make its memory what it was."""
-        before, self._found = MemoryImage(launch_memory(launch)), None
+        before = MemoryImage(launch_memory(launch))
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 run()
@@ -93,28 +92,48 @@ class Debugger(Observer):
             self.steer(debugged)
         finally:
             leave(launch)
-        if error is not None and launch.config.sanitize:
+        if error is not None:
             raise error
 
     def _debugged(self, launch: LaunchState) -> DebuggedLaunch:
-        names, functions = self._names(launch)
-        return DebuggedLaunch(launch, names, functions, self.history << 20, self.say)
+        known = launch.spaces.notes.get(Debugger)
+        if known is None:
+            known = launch.spaces.notes[Debugger] = self._names(), self._functions()
+        return DebuggedLaunch(launch, *known, self.history << 20, self.say)
 
-    def _names(self, launch: LaunchState) -> tuple[Names | None, dict[int, str]]:
-        """The variables of a kernel of Python, and which lines of its PTX belong to functions that it calls."""
-        if self._kernel is None:
-            return None, {}
-        known: dict[Any, Any] = launch.spaces.notes.setdefault(Names, {})
-        if not known:
-            kernel, constants = self._kernel
-            made = kernel.compiled(constants)
-            module = load(made.text, made.module if made.foreign else None).module
-            known["names"] = Names.of(kernel, constants, module.function(kernel.entry))
-            known["functions"] = {
-                s.line: function.name for function in module.functions if function.name != kernel.entry
-                for s in function.body or () if isinstance(s, (Instruction, Call))
-            }
-        return known["names"], known["functions"]
+    @property
+    def kernel(self) -> Any:
+        """The kernel that is launched."""
+        assert self._kernel is not None
+        return self._kernel[0]
+
+    @property
+    def ptx(self) -> str:
+        """The text of the kernel that is launched."""
+        assert self._kernel is not None
+        kernel, constants = self._kernel
+        return str(kernel.compiled(constants).text)
+
+    def _module(self) -> Module:
+        assert self._kernel is not None
+        kernel, constants = self._kernel
+        made = kernel.compiled(constants)
+        return load(made.text, made.module if made.foreign else None).module
+
+    def _names(self) -> Names | None:
+        """The variables of a kernel of Python."""
+        assert self._kernel is not None
+        kernel, constants = self._kernel
+        if not hasattr(kernel, "function"):
+            return None
+        return Names.of(kernel, constants, self._module().function(kernel.entry))
+
+    def _functions(self) -> dict[int, str]:
+        """Which lines of the PTX belong to functions that the kernel calls."""
+        return {
+            s.line: function.name for function in self._module().functions if function.name != self.kernel.entry
+            for s in function.body or () if isinstance(s, (Instruction, Call))
+        }
 
     def say(self, text: str) -> None:
         """Tell the user something."""

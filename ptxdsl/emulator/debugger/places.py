@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...errors import Loc
-from ...ir import Call, Instruction
+from ...ir import Call, Instruction, Symbol
 from ..tools.variable_names import Held, Names
 
 __all__ = ["Frame", "Places"]
@@ -65,42 +65,46 @@ class Places:
         return Loc(*statement.loc) if statement.loc is not None and self.names is not None else statement.line
 
     @cached_property
-    def starts(self) -> list[int]:
-        """The statements with which another line begins: there a breakpoint at the line stops."""
-        keys = [(self.line(place), self.depth(place)) for place in range(len(self.statements))]
-        starts = [n for n, key in enumerate(keys) if n == 0 or keys[n - 1] != key]
-        return [n for n in starts if not self._loads_parameters(n) or not self._again(n, starts)]
-
-    def _loads_parameters(self, place: int) -> bool:
-        """Whether nothing but the begin of the kernel is there, for a line that comes later."""
-        statement = self.statements[place]
-        return isinstance(statement, Instruction) and (
-            statement.form.space == "param" or (statement.form.opcode == "mov" and place < self._head)
-        )
+    def hoisted(self) -> frozenset[int]:
+        """The statements at the begin that load parameters and addresses of arrays for lines that come later."""
+        head = 0
+        for statement in self.statements:
+            if not isinstance(statement, Instruction) or not _loads(statement):
+                break
+            head += 1
+        return frozenset(range(head)) if head < len(self.statements) else frozenset()
 
     @cached_property
-    def _head(self) -> int:
-        """How many statements stand before the kernel's first line, for its parameters and the addresses of arrays."""
-        loads = [s.form.space == "param" if isinstance(s, Instruction) else False for s in self.statements]
-        return len(loads) - loads[::-1].index(True) if True in loads else 0
-
-    def _again(self, place: int, starts: list[int]) -> bool:
-        line = self.line(place)
-        return any(other != place and self.line(other) == line and other >= self._head for other in starts)
+    def _lines(self) -> list[frozenset[Loc | None]]:
+        """The lines of each statement: its own, and those of the calls of helpers that have led to it."""
+        return [
+            frozenset([self.statements[place].loc, *(frame.loc for frame in self.frames(place)[1:])])
+            for place in range(len(self.statements))
+        ]
 
     def at_line(self, file: str | None, line: int) -> list[int]:
         """Where a breakpoint stops; ``file`` None is the PTX text."""
         if file is None:
             return [n for n, s in enumerate(self.statements) if s.line == line]
-        return [place for place in self.starts if self.statements[place].loc == (file, line)]
+        wanted = Loc(file, line)
+        here = [n for n, lines in enumerate(self._lines) if wanted in lines]
+        later = [n for n in here if n not in self.hoisted] or here
+        return [n for n in later if n == 0 or wanted not in self._lines[n - 1] or n - 1 not in later]
 
     def lines(self, file: str | None) -> list[int]:
-        """The lines of a file, of the PTX text if that is None, that have instructions."""
+        """The lines of a file, of the PTX text if that is None, that have instructions, or call what has."""
         if file is None:
             return sorted({s.line for s in self.statements})
-        return sorted({s.loc.line for s in self.statements if s.loc is not None and s.loc.file == file})
+        found = {loc for lines in self._lines for loc in lines if loc is not None}
+        return sorted(loc.line for loc in found if loc.file == file)
 
     @cached_property
     def files(self) -> set[str]:
         """The files of Python that statements come from."""
-        return {s.loc.file for s in self.statements if s.loc is not None}
+        return {loc.file for lines in self._lines for loc in lines if loc is not None}
+
+
+def _loads(statement: Instruction) -> bool:
+    """Whether it loads a parameter, or the address of a variable."""
+    symbols = statement.form.opcode == "mov" and isinstance(statement.operands[-1], Symbol)
+    return statement.form.space == "param" or symbols

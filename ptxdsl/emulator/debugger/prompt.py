@@ -52,7 +52,7 @@ class _Prompt(Debugger, cmd.Cmd):
         if self._launched:
             raise LaunchError("a debugger observes one launch, and this is the second", loc=caller())
         self._launched = True
-        self._file = kernel.loc.file if self._kernel is not None else None
+        self._file = kernel.loc.file if hasattr(kernel, "function") else None
 
     def steer(self, launch: DebuggedLaunch) -> None:
         config = launch.launch.config

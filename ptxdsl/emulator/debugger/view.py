@@ -179,18 +179,26 @@ class View:
         lane = self.lane if lane is None else lane
         return any(self.unit.executed(self.state, p, self.warp) >> lane & 1 for p in self.writers(register))
 
-    def lanes(self, held: Held) -> list[Number | None]:
+    def lanes(self, held: Held, name: str = "") -> list[Number | None]:
         """The number that a variable is in each lane of the warp, None where it has none."""
-        if not held.register or held.register not in self.state.code.registers.offsets:
-            return [None] * LANES
-        bits, kind = self.state.register(self.warp, held.register), self.type_of(held)
         present = min(LANES, self.state.launch.config.threads - self.warp * LANES)
+        if held.register not in self.state.code.registers.offsets:
+            return [self._parameter(name, held.type)] * present
+        bits, kind = self.state.register(self.warp, held.register), self.type_of(held)
         written = [self.has_value(held.register, lane) for lane in range(present)]
         return [number(bits[lane], kind) if written[lane] else None for lane in range(present)]
 
-    def number(self, held: Held) -> Number:
+    def _parameter(self, name: str, kind: ScalarType) -> Number | None:
+        """The number of a parameter that the kernel does not load, since it has no use of it."""
+        launch = self.state.launch
+        offset = launch.spaces.offsets.get(name)
+        if offset is None:
+            return None
+        return number(int.from_bytes(ctypes.string_at(launch.parameters + offset, kind.bytes), "little"), kind)
+
+    def number(self, held: Held, name: str = "") -> Number:
         """The number that a variable is. Raises DebugError where it has no value yet."""
-        value = self.lanes(held)[self.lane]
+        value = self.lanes(held, name)[self.lane]
         if value is None:
             raise DebugError(f"it has no value yet ({held.type} {held.register})")
         return value
@@ -209,7 +217,7 @@ class View:
         if points.symbol:
             address = launch.spaces.symbols[points.symbol]
         else:
-            address = int(self.number(held))
+            address = int(self.number(held, name))
         address += points.offset
         if points.space == "local":
             return self._local(name, held, address)

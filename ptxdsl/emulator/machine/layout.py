@@ -202,6 +202,8 @@ class Block(Struct):
     """Functions that make all of them, those that an mbarrier waits for, and some."""
     MAKE_COUNTED = field("Q")
     MAKE_SOME = field("Q")
+    RESUMED = field("Q")
+    """Function that goes on with the current warp, where that and no other is to be next; 0 elsewhere."""
     MARKS = field("Q")
     """Of each entry of the buffer table the address of a byte for each of its sectors, 0 where they are not marked."""
 

@@ -201,7 +201,7 @@ class Clusters:
 
     def __init__(self, pool: ClusterPool, worker: int) -> None:
         self._serve(pool, worker)
-        self.number = 0
+        self.number, self.quiescence = 0, Quiescence(self.random)
         self.shape: Shape3 = self.launch.spaces.cluster or (1, 1, 1)
         self.size = self.shape[0] * self.shape[1] * self.shape[2]
         self.memory, self.address, _ = allocate(Cluster.nbytes + self.size * ClusterBlock.nbytes)
