@@ -78,8 +78,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_debug(commands: Any) -> None:
     parser = commands.add_parser("debug", help="the debugger for editors", description=(
-        "The debugger for VS Code, Neovim and others, by the Debug Adapter Protocol: over standard input and output, or "
-        "for any number of sessions over a port. In Python, `k[grid, block].debug(...)` opens a prompt."
+        "The debugger for VS Code, Neovim and others, by the Debug Adapter Protocol: one session over standard input "
+        "and output, or any number over a port. In Python, `k[grid, block].debug(...)` opens a prompt."
     ))
     parser.add_argument("--dap", action="store_true", required=True, help="speak the Debug Adapter Protocol")
     parser.add_argument("--port", type=int, help="listen for connections there; 0: at a free port, which is printed")

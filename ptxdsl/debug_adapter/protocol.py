@@ -6,6 +6,7 @@ bring a debugger or another protocol along.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from typing import IO, Any
@@ -59,11 +60,9 @@ class Connection:
         with self._lock:
             self._sent += 1
             data = json.dumps({"seq": self._sent, "type": kind, **fields}).encode()
-            try:
+            with contextlib.suppress(OSError, ValueError):
                 self._outgoing.write(b"Content-Length: %d\r\n\r\n" % len(data) + data)
                 self._outgoing.flush()
-            except (OSError, ValueError):
-                pass
 
     def event(self, name: str, **body: Any) -> None:
         """Write an event."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -93,20 +94,14 @@ def _serve(connection: socket.socket) -> None:
     with connection, subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None and child.stdout is not None
         threading.Thread(target=_pass_on, args=(connection, child.stdin), daemon=True).start()
-        while data := os.read(child.stdout.fileno(), 1 << 16):
-            try:
+        with contextlib.suppress(OSError):  # the editor has gone
+            while data := os.read(child.stdout.fileno(), 1 << 16):
                 connection.sendall(data)
-            except OSError:
-                break
         child.terminate()
 
 
 def _pass_on(connection: socket.socket, to: IO[bytes]) -> None:
-    try:
+    with contextlib.suppress(OSError, ValueError), to:
         while data := connection.recv(1 << 16):
             to.write(data)
             to.flush()
-    except (OSError, ValueError):
-        pass
-    finally:
-        to.close()

@@ -159,27 +159,27 @@ class Session(Debugger):
         """The breakpoints that the launch can come to, each at a line that has instructions."""
         return [b for b in self.breakpoints if self.place(b)]
 
-    def place(self, breakpoint: Breakpoint) -> bool:
+    def place(self, point: Breakpoint) -> bool:
         """Move a breakpoint to the line of the kernel where it stops; whether there is one."""
         launch = self.launch
         if launch is None or self.only_kernel not in (None, launch.places.kernel):
             return False
-        file = breakpoint.file
+        file = point.file
         if file is None or same_file(file, self.ptx_file):
-            known, breakpoint.file = None, None
-            lines = launch.places.lines(None) if self.shows(breakpoint) else []
+            known, point.file = None, None
+            lines = launch.places.lines(None) if self.shows(point) else []
         else:
             known = next((f for f in launch.places.files if same_file(f, file)), None)
             lines = launch.places.lines(known) if known is not None else []
-        later = [line for line in lines if line >= breakpoint.line]
+        later = [line for line in lines if line >= point.line]
         if not later:
             return False
-        breakpoint.file, breakpoint.line = known, later[0]
+        point.file, point.line = known, later[0]
         return True
 
-    def shows(self, breakpoint: Breakpoint) -> bool:
+    def shows(self, point: Breakpoint) -> bool:
         """Whether a breakpoint of PTX is of the PTX of this launch."""
-        return not breakpoint.source or self.sources[breakpoint.source - 1] == self.ptx
+        return not point.source or self.sources[point.source - 1] == self.ptx
 
     @property
     def ptx_file(self) -> str:

@@ -150,7 +150,9 @@ def _held(variables: Mapping[str, Any]) -> dict[str, Held]:
 
 
 def _pointer(pointer: Pointer) -> Held:
-    base, shape, strides = pointer.base, None, ()
+    base = pointer.base
+    shape: tuple[Extent, ...] | None = None
+    strides: tuple[Extent, ...] = ()
     if isinstance(pointer, View):
         shape, strides = tuple(map(_extent, pointer.shape)), tuple(map(_extent, pointer.strides))
     symbol = base.symbol.symbol if isinstance(base, Declared) else ""

@@ -26,7 +26,8 @@ class _Steered(Debugger):
 
 
 def debugged(
-    launch: Callable[..., object], *args: Any, steer: Callable[[DebuggedLaunch], object], history: int = 256, **named: Any
+    launch: Callable[..., object], *args: Any, steer: Callable[[DebuggedLaunch], object], history: int = 256,
+    **named: Any,
 ) -> list[str]:
     """Launch a kernel in a debugger; what that has said."""
     debugger = _Steered(steer, history)

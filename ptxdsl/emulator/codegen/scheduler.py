@@ -356,7 +356,7 @@ def _resolve(module: ir.Module, name: str) -> None:
 
 
 _FUNCTIONS = {
-    "schedule": _schedule, "shuffled": _shuffled, "resumed": _resumed, "reschedule": _reschedule, "advance": _advance, "retire": _retire,
-    "run": _run, "clusters": run_clusters, "resolve": _resolve, "make_all": make_all, "make_counted": make_counted,
-    "make_some": make_some,
+    "schedule": _schedule, "shuffled": _shuffled, "resumed": _resumed, "reschedule": _reschedule,
+    "advance": _advance, "retire": _retire, "run": _run, "clusters": run_clusters, "resolve": _resolve,
+    "make_all": make_all, "make_counted": make_counted, "make_some": make_some,
 }

@@ -91,12 +91,13 @@ class History:
         run, launch = self.execution, self.execution.launch
         before = self.checkpoints[-1] if self.checkpoints else None
         heap = launch.spaces.memory.heap
+        memory = [region_of(launch.memory), *launch_memory(launch)]
+        units = {u: u.image(before.units.get(u) if before else None) for u in run.units if u not in run.spare}
+        groups = [(group.number, group.unit, list(group.active)) for group in run.groups]
         self.checkpoints.append(Checkpoint(
-            run.control["TICK"],
-            MemoryImage([region_of(launch.memory), *launch_memory(launch)], before and before.memory),
-            {u: u.image(before.units.get(u) if before else None) for u in run.units if u not in run.spare},
-            [(group.number, group.unit, list(group.active)) for group in run.groups], list(run.free), run.next,
-            run.state, run.stopped, copy.copy(run.quiescence), run.control["STAMPS"], (heap._end, {**heap.given}, {**heap.freed}),
+            run.control["TICK"], MemoryImage(memory, before.memory if before is not None else None), units, groups,
+            list(run.free), run.next, run.state, run.stopped, copy.copy(run.quiescence), run.control["STAMPS"],
+            (heap._end, {**heap.given}, {**heap.freed}),
         ))
         while len(self.checkpoints) > MOST or (len(self.checkpoints) > 2 and self.nbytes > self.limit):
             self.interval *= 2

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from ...errors import EmulationError
 from ...ir import Call, Instruction
-from ...types import ScalarType
 from ..machine.debug_control import Flag
 from ..machine.layout import LANES, Block, Warp
 from ..runtime.block_state import BlockState, LaunchState
-from ..tools.observed_thread import typed_registers
 from ..tools.variable_names import Names
 from .breakpoints import Breakpoint, interpolated
 from .checkpoints import History
 from .execution import Execution
 from .places import Places
 from .probe import NEVER, debugged_code
-from .view import DebugError, View
+from .view import DebugError, Registers, View
 
 __all__ = ["DebuggedLaunch", "Stop", "Thread"]
 
@@ -50,7 +47,7 @@ class DebuggedLaunch:
     """
 
     def __init__(
-        self, launch: LaunchState, names: Names | None = None, functions: dict[int, str] | None = None,
+        self, launch: LaunchState, names: Names | None = None, functions: Mapping[int, str] | None = None,
         history: int = 256 << 20, say: Callable[[str], object] = print,
     ) -> None:
         self.launch, self.say = launch, say
@@ -58,11 +55,12 @@ class DebuggedLaunch:
         self.control.reset()
         statements = list(self.code.graph.statements)
         self.places = Places(launch.spaces.function.name, statements, names, functions or {})
+        self.registers = Registers(self.code, launch.spaces.function)
         self.execution = Execution(launch, self.code, self.control)
         self.history = History(self.execution, history)
         self.breakpoints: list[Breakpoint] = []
-        self.findings: list[tuple[EmulationError, list[int], Thread]] = []
-        """What the sanitizer has found: the error, the statements, the thread."""
+        self.findings: list[tuple[str, list[int], Thread]] = []
+        """What the sanitizer has found: the text, the statements, the thread."""
         self.only: Thread | None = None
         self.stops_at_faults = True
         self.tick, self.furthest = 0, 0
@@ -86,23 +84,12 @@ class DebuggedLaunch:
         """The one that the thread in focus is about to execute."""
         return self.places.statements[self.place]
 
-    @cached_property
-    def types(self) -> dict[str, ScalarType]:
-        """The types of the numbers in registers, by the instructions that write them, or else read them."""
-        found: dict[str, ScalarType] = {}
-        for written in (True, False):
-            for statement in self.places.statements:
-                for name, kind in typed_registers(statement, written):
-                    if kind.kind != "b":
-                        found.setdefault(name, kind)
-        return found
-
     def view(self, frame: int = 0) -> View:
         """What the thread in focus sees in a function that runs there, 0 the innermost."""
         frames, state = self.places.frames(self.place), self.state
         unit = next((u for u in self.execution.units if state in u.states), None)
         variables = frames[min(frame, len(frames) - 1)].variables
-        return View(state, unit, self.thread.warp, self.thread.lane, self.place, variables, self.types)
+        return View(state, unit, self.thread.warp, self.thread.lane, self.place, variables, self.registers)
 
     def focus(self, thread: Thread) -> None:
         """Look at another thread of a block that runs. Raises DebugError where there is none."""
@@ -146,7 +133,7 @@ class DebuggedLaunch:
         return self._go(())
 
     def step(self, how: str) -> Stop | None:
-        """Go on by an ``instruction``, to the next line (``over`` helpers, or ``into`` them), or ``out`` of a helper."""
+        """Go on by an ``instruction``, to the next line (``over`` or ``into`` helpers), or ``out`` of a helper."""
         return self._go(self._steps(how))
 
     def _steps(self, how: str) -> list[int]:
@@ -168,10 +155,10 @@ class DebuggedLaunch:
         flags, stops = bytearray(self.control.statements), dict[int, list[Breakpoint]]()
         for place in steps:
             flags[place] |= Flag.STOP_FOCUS
-        for breakpoint in self.breakpoints:
-            for place in breakpoint.places(self.places):
+        for point in self.breakpoints:
+            for place in point.places(self.places):
                 flags[place] |= Flag.STOP
-                stops.setdefault(place, []).append(breakpoint)
+                stops.setdefault(place, []).append(point)
         for _, places, _ in self.findings:
             for place in places:
                 flags[place] |= Flag.STOP
@@ -227,10 +214,11 @@ class DebuggedLaunch:
         found = self._finding(state, warp, active, place)
         if found is not None:
             return found
-        hits = [(b, lane) for b in stops.get(place, ()) if (lane := self._hit(b, state, warp, active, place)) is not None]
-        for breakpoint, lane in hits:
-            if breakpoint.message:
-                self._tell(breakpoint, state, warp, lane, place)
+        there = stops.get(place, ())
+        hits = [(b, lane) for b in there if (lane := self._hit(b, state, warp, active, place)) is not None]
+        for point, lane in hits:
+            if point.message:
+                self._tell(point, state, warp, lane, place)
         hits = [(b, lane) for b, lane in hits if not b.message]
         if hits:
             self._settle(self.thread.lane if mine and not hits[0][0].condition else hits[0][1])
@@ -240,32 +228,32 @@ class DebuggedLaunch:
             return Stop("step")
         return None
 
-    def _hit(self, breakpoint: Breakpoint, state: BlockState, warp: int, active: int, place: int) -> int | None:
+    def _hit(self, point: Breakpoint, state: BlockState, warp: int, active: int, place: int) -> int | None:
         """The lane for which a breakpoint stops. A condition that cannot be computed stops too, and is told."""
         if self.only is not None:
             active &= 1 << self.only.lane if (state.block, warp) == self.only[:2] else 0
         try:
-            return breakpoint.lane(self._view_of(state, warp, 0, place), active, self.tick)
+            return point.lane(self._view_of(state, warp, 0, place), active, self.tick)
         except DebugError as error:
-            self.say(f"the condition `{breakpoint.condition}` of line {breakpoint.line}: {error.message}")
+            self.say(f"the condition `{point.condition}` of line {point.line}: {error.message}")
             return (active & -active).bit_length() - 1
 
     def _view_of(self, state: BlockState, warp: int, lane: int, place: int) -> View:
         unit = next((u for u in self.execution.units if state in u.states), None)
-        return View(state, unit, warp, lane, place, self.places.frames(place)[0].variables, self.types)
+        return View(state, unit, warp, lane, place, self.places.frames(place)[0].variables, self.registers)
 
-    def _tell(self, breakpoint: Breakpoint, state: BlockState, warp: int, lane: int, place: int) -> None:
+    def _tell(self, point: Breakpoint, state: BlockState, warp: int, lane: int, place: int) -> None:
         if self.tick >= self.furthest:
-            self.say(interpolated(breakpoint.message, self._view_of(state, warp, lane, place)))
+            self.say(interpolated(point.message, self._view_of(state, warp, lane, place)))
 
     def _finding(self, state: BlockState, warp: int, active: int, place: int) -> Stop | None:
         """Whether a thread comes to where the sanitizer has found something."""
         for entry in self.findings:
-            error, places, thread = entry
+            text, places, thread = entry
             if place in places and (state.block, warp) == thread[:2] and active >> thread.lane & 1:
                 self.findings.remove(entry)
                 self._settle(thread.lane)
-                return Stop("finding", str(error))
+                return Stop("finding", text)
         return None
 
     def _settle(self, lane: int | None) -> None:

@@ -38,8 +38,8 @@ _UNARY: dict[type, Callable[[Any], Any]] = {
     ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Invert: operator.invert,
 }
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs, "min": min, "max": max, "int": int, "float": float, "bool": bool, "hex": hex, "bin": bin, "round": round,
-    "isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite,
+    "abs": abs, "min": min, "max": max, "int": int, "float": float, "bool": bool, "hex": hex, "bin": bin,
+    "round": round, "isnan": math.isnan, "isinf": math.isinf, "isfinite": math.isfinite,
 }
 
 
@@ -79,7 +79,7 @@ def evaluate(text: str, view: View) -> Any:
 
 
 def lookup(text: str, view: View) -> Any:
-    """As :func:`evaluate`, but a variable as :class:`Lanes` of all lanes, and an element of memory as a :class:`Cell`."""
+    """As :func:`evaluate`, but a variable as :class:`Lanes` of all lanes, an element of memory as a :class:`Cell`."""
     return _value(parse(text), view)
 
 

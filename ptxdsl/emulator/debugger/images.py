@@ -61,7 +61,8 @@ class UnitImage:
         self, states: list[BlockState], clusters: Clusters | None, tables: list[Any], before: UnitImage | None = None
     ) -> None:
         arrays = {id(array): array for array in self._arrays(states, clusters, tables)}
-        self.memory = MemoryImage(map(region_of, arrays.values()), before and before.memory)
+        old = before.memory if before is not None else None
+        self.memory: MemoryImage = MemoryImage(map(region_of, arrays.values()), old)
         self._states = [({name: getattr(s, name) for name in _KEPT}, _copied(s.arrivals)) for s in states]
         self._of = states
         self._clusters = clusters

@@ -99,7 +99,8 @@ class Debugger(Observer):
         known = launch.spaces.notes.get(Debugger)
         if known is None:
             known = launch.spaces.notes[Debugger] = self._names(), self._functions()
-        return DebuggedLaunch(launch, *known, self.history << 20, self.say)
+        names, functions = known
+        return DebuggedLaunch(launch, names, functions, self.history << 20, self.say)
 
     @property
     def kernel(self) -> Any:

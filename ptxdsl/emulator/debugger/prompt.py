@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmd
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import IO, Any
 
 from ...errors import LaunchError, caller
@@ -138,9 +139,9 @@ class _Prompt(Debugger, cmd.Cmd):
             lines = ", ".join(map(str, self._known))
             self.say(f"no instruction comes from line {line}; lines with instructions: {lines}")
         else:
-            breakpoint = Breakpoint(self._file, int(line), condition)
-            breakpoint.check()
-            self.launch.breakpoints.append(breakpoint)
+            point = Breakpoint(self._file, int(line), condition)
+            point.check()
+            self.launch.breakpoints.append(point)
 
     def do_clear(self, line: str) -> None:
         """clear LINE: no longer stop at a line."""
@@ -149,11 +150,11 @@ class _Prompt(Debugger, cmd.Cmd):
     # Looking
 
     def do_print(self, text: str) -> None:
-        """print NAME: a variable, a register (print %r3), an expression (print x[i] + 1); without one, all variables."""
+        """print NAME: a variable, a register (%r3) or an expression (x[i] + 1); without one, all variables."""
         view = self.launch.view()
         if not text:
-            for variable, held in view.variables.items():
-                if held.register:
+            for variable, each in view.variables.items():
+                if each.register:
                     self.do_print(variable)
             return
         held = view.variables.get(text)
@@ -161,10 +162,10 @@ class _Prompt(Debugger, cmd.Cmd):
             held = Held(text, view.registers[text])
         if held is None or not held.register:
             self.say(f"{text} = {shown(evaluate(text, view))}")
-        elif not view.has_value(held.register):
+        elif view.lanes(held, text)[view.lane] is None:
             self.say(f"{text} has no value yet ({held.type} {held.register})")
         else:
-            self.say(f"{text} = {formatted(view.number(held))} ({view.type_of(held)} {held.register})")
+            self.say(f"{text} = {formatted(view.number(held, text))} ({view.type_of(held)} {held.register})")
 
     def do_registers(self, _: str) -> None:
         """registers: every register that has a value."""
@@ -187,7 +188,7 @@ class _Prompt(Debugger, cmd.Cmd):
         place = statement.loc or f"PTX line {statement.line}"
         self.say(f"thread {self.thread} of block {self.block}, {place}\n{render(statement)}")
         frames = self.launch.places.frames(self.launch.place)
-        for inner, frame in zip(frames, frames[1:]):
+        for inner, frame in pairwise(frames):
             self.say(f"{inner.function} is called by {frame.function} at {frame.loc or f'PTX line {frame.ptx_line}'}")
 
     def parseline(self, line: str) -> tuple[str | None, str | None, str]:

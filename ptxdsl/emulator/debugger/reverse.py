@@ -167,8 +167,8 @@ def back_to_breakpoint(launch: DebuggedLaunch) -> Stop:
             break
         last = begin
     if best:
-        tick, thread, stop = best[0]
-        travel(launch, tick, thread or launch.thread)
+        tick, where, stop = best[0]
+        travel(launch, tick, where or launch.thread)
         return stop
     travel(launch, 1)
     return Stop("begin", "here the launch begins")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...errors import PtxError
-from ...ir import Call, Instruction
+from ...ir import Call, Function, Instruction
 from ...launch import Buffer
 from ...types import TYPES, ScalarType
+from ..codegen.code import Code
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START, SPACE_BITS, Block, Warp
 from ..runtime.block_state import BlockState
 from ..runtime.faults import block_of, thread_of
-from ..tools.observed_thread import number
+from ..tools.observed_thread import number, typed_registers
 from ..tools.variable_names import Held
 from .execution import Unit
 
-__all__ = ["ArrayView", "Cell", "DebugError", "Number", "View"]
+__all__ = ["ArrayView", "Cell", "DebugError", "Number", "Registers", "View"]
 
 Number = Any
 """int, float or bool."""
@@ -56,7 +57,7 @@ class ArrayView(NamedTuple):
     address: int
     host: int
     generic: int
-    count: int
+    room: int
     """Elements that may be read from there on."""
     behind: int = 0
     """Bytes from ``host`` to the first element,"""
@@ -78,7 +79,7 @@ class ArrayView(NamedTuple):
             offset = index[0]
         else:
             raise DebugError(f"{self.name} has {len(self.shape)} dimensions, not {len(index)}")
-        if not 0 <= offset < self.count:
+        if not 0 <= offset < self.room:
             raise DebugError(f"{self.text(index)} is outside: {self.name} is {self}")
         at = offset * self.type.bytes
         return Cell(self.text(index), self.space, self.address + at, self.generic + at, self._host(at), self.type)
@@ -109,24 +110,46 @@ class ArrayView(NamedTuple):
         return f"{self.type}[{', '.join(map(str, self.shape))}]"
 
 
+class Registers:
+    """The registers of a kernel: their declared types, the statements that write each, the types of their numbers."""
+
+    def __init__(self, code: Code, function: Function) -> None:
+        self.declared: dict[str, ScalarType] = {register.name: register.type for register in function.registers}
+        self.writers: dict[str, list[int]] = {}
+        for place, op in enumerate(code.graph.def_use):
+            for register in op.writes:
+                self.writers.setdefault(register.name, []).append(place)
+        self.types: dict[str, ScalarType] = {}
+        """Of registers of bits: by the instructions that write them, or else read them."""
+        for written in (True, False):
+            for statement in code.graph.statements:
+                for name, kind in typed_registers(statement, written):
+                    if kind.kind != "b":
+                        self.types.setdefault(name, kind)
+
+
 class View:
     """What a thread sees that is about to execute the statement at a place, in a function with these variables.
 
-    ``types`` are those of the numbers in registers of bits, by what instructions make of them.
+    It holds for as long as the launch does not go on.
     """
 
     def __init__(
         self, state: BlockState, unit: Unit | None, warp: int, lane: int, place: int, variables: Mapping[str, Held],
-        types: Mapping[str, ScalarType],
+        known: Registers,
     ) -> None:
         self.state, self.unit, self.warp, self.lane, self.place = state, unit, warp, lane, place
-        self.variables, self.types = variables, types
+        self.variables, self.known = variables, known
+        self.registers = known.declared
         self.has_lists = any("[" in name for name in variables)
         """Whether elements of Python's lists are among the variables."""
+        self._lanes: dict[tuple[Held, str], list[Number | None]] = {}
 
     def of(self, lane: int) -> View:
         """What another thread of the warp sees."""
-        return View(self.state, self.unit, self.warp, lane, self.place, self.variables, self.types)
+        other = copy.copy(self)
+        other.lane = lane
+        return other
 
     @property
     def statement(self) -> Instruction | Call:
@@ -155,38 +178,33 @@ class View:
 
     # Registers
 
-    @cached_property
-    def registers(self) -> Mapping[str, ScalarType]:
-        """The registers of the kernel, each with the type of its declaration."""
-        return {r.name: r.type for r in self.state.launch.spaces.function.registers}
-
-    @cached_property
-    def _writers(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for place, op in enumerate(self.state.code.graph.def_use):
-            for register in op.writes:
-                found.setdefault(register.name, []).append(place)
-        return found
-
-    def writers(self, register: str) -> list[int]:
-        """The statements that write a register."""
-        return self._writers.get(register, [])
-
-    def has_value(self, register: str, lane: int | None = None) -> bool:
-        """Whether the thread, or that of another lane, has written a register."""
+    def written(self, register: str) -> int:
+        """The lanes of the warp that have written a register."""
         if self.unit is None or register not in self.state.code.registers.offsets:
-            return False
-        lane = self.lane if lane is None else lane
-        return any(self.unit.executed(self.state, p, self.warp) >> lane & 1 for p in self.writers(register))
+            return 0
+        lanes = 0
+        for place in self.known.writers.get(register, ()):
+            lanes |= self.unit.executed(self.state, place, self.warp)
+        return lanes
+
+    def has_value(self, register: str) -> bool:
+        """Whether the thread has written a register."""
+        return bool(self.written(register) >> self.lane & 1)
 
     def lanes(self, held: Held, name: str = "") -> list[Number | None]:
         """The number that a variable is in each lane of the warp, None where it has none."""
+        found = self._lanes.get((held, name))
+        if found is None:
+            found = self._lanes[held, name] = self._read(held, name)
+        return found
+
+    def _read(self, held: Held, name: str) -> list[Number | None]:
         present = min(LANES, self.state.launch.config.threads - self.warp * LANES)
         if held.register not in self.state.code.registers.offsets:
             return [self._parameter(name, held.type)] * present
         bits, kind = self.state.register(self.warp, held.register), self.type_of(held)
-        written = [self.has_value(held.register, lane) for lane in range(present)]
-        return [number(bits[lane], kind) if written[lane] else None for lane in range(present)]
+        written = self.written(held.register)
+        return [number(bits[lane], kind) if written >> lane & 1 else None for lane in range(present)]
 
     def _parameter(self, name: str, kind: ScalarType) -> Number | None:
         """The number of a parameter that the kernel does not load, since it has no use of it."""
@@ -205,7 +223,7 @@ class View:
 
     def type_of(self, held: Held) -> ScalarType:
         """The type of the number: where the register has bits, that of an instruction that takes or gives it."""
-        return self.types.get(held.register, held.type) if held.type.kind == "b" else held.type
+        return self.known.types.get(held.register, held.type) if held.type.kind == "b" else held.type
 
     # Memory
 
@@ -214,10 +232,7 @@ class View:
         points = held.points
         assert points is not None
         launch = self.state.launch
-        if points.symbol:
-            address = launch.spaces.symbols[points.symbol]
-        else:
-            address = int(self.number(held, name))
+        address = launch.spaces.symbols[points.symbol] if points.symbol else int(self.number(held, name))
         address += points.offset
         if points.space == "local":
             return self._local(name, held, address)
@@ -250,7 +265,7 @@ class View:
 
     def _area(self, address: int, space: str) -> AddressRange | None:
         launch = self.state.launch
-        bit = SPACE_BITS.get(space.split("::")[0], SPACE_BITS["generic"])
+        bit = SPACE_BITS.get(space.partition("::")[0], SPACE_BITS["generic"])
         for area in launch.ranges:
             if area is None or area.heap or not area.spaces & bit:
                 continue
@@ -292,7 +307,8 @@ class View:
 
     def _element(self, area: AddressRange) -> ScalarType:
         buffer = self._buffer(area)
-        known = (k for k in TYPES.values() if buffer is not None and k.numpy_name == str(buffer.dtype) and k.kind != "b")
+        dtype = str(buffer.dtype) if buffer is not None else ""
+        known = (kind for kind in TYPES.values() if kind.numpy_name == dtype and kind.kind != "b")
         return next(known, area.variable.type if area.variable is not None else TYPES["u8"])
 
     # What the machine says

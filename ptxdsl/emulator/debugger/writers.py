@@ -7,7 +7,7 @@ cell, or the last statement behind which the cell has changed, which finds what 
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import Loc
 from ...ir import Address, Call, Immediate, Instruction, Not, Symbol
@@ -61,20 +61,21 @@ class Write(NamedTuple):
 def who(launch: DebuggedLaunch, text: str, frame: int = 0) -> Write:
     """Who has written a variable, a register, an element, or the cell ``*address`` last. Raises DebugError."""
     view = launch.view(frame)
+    target: Any
     if text.strip().startswith("*"):
         target = view.at_address(int(evaluate(text.strip()[1:], view)))
     else:
         target = lookup(text, view)
-    if not isinstance(target, (Lanes, Cell)):
-        raise DebugError(f"`{text}` is no register and no element of memory", hint="`acc`, `acc[7]`, `x[i]`, `*address`")
     if isinstance(target, Lanes):
         return _register(launch, view, target)
-    return _memory(launch, target)
+    if isinstance(target, Cell):
+        return _memory(launch, target)
+    raise DebugError(f"`{text}` is no register and no element of memory", hint="`acc`, `acc[7]`, `x[i]`, `*address`")
 
 
 def _register(launch: DebuggedLaunch, view: View, target: Lanes) -> Write:
     where, known = moment(launch), Write(target.name, shown(target[target.lane]))
-    places = view.writers(target.register)
+    places = view.known.writers.get(target.register, [])
     found: list[int] = []
     flags = bytearray(launch.control.statements)
     for place in places:

@@ -8,7 +8,7 @@ __all__ = ["EVERYWHERE", "MAKERS", "Interruption", "SchedulerFunction"]
 
 
 class SchedulerFunction(MicroOp, may_fault=True, repeatable=False, inlinable="it is the scheduler"):
-    """``name`` is schedule, shuffled, resumed, reschedule, advance, retire, run, clusters, resolve, or one of MAKERS."""
+    """``name``: schedule, shuffled, resumed, reschedule, advance, retire, run, clusters, resolve, or one of MAKERS."""
 
     name: str
 

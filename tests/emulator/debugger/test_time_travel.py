@@ -196,7 +196,8 @@ def test_a_fault_can_be_gone_back_from(rng: np.random.Generator) -> None:
         for _ in range(2):
             stop = run.resume()
             assert stop is not None
-            seen.append((stop.reason, stop.text.splitlines()[0], run.thread.lane, run.view().number(run.view().variables["i"])))
+            i = run.view().number(run.view().variables["i"])
+            seen.append((stop.reason, stop.text.splitlines()[0], run.thread.lane, i))
             travel(run, run.tick - 10)
             assert run.error is None
         run.resume()
