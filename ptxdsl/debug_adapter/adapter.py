@@ -203,6 +203,8 @@ class Adapter(Inspection):
         self.sanitizes = self.session.sanitizes = "sanitizer" in filters
         if self.session.launch is not None:
             self.session.launch.stops_at_faults = self.session.stops_at_faults
+            if not self.sanitizes:
+                self.session.launch.findings.clear()
         return {"breakpoints": [{"verified": True} for _ in filters]}
 
     def on_breakpointLocations(self, arguments: dict[str, Any]) -> Answer:  # noqa: N802

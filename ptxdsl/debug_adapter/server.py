@@ -48,7 +48,9 @@ def _read(adapter: Adapter) -> None:
             adapter.end()
         elif message.get("type") == "request":
             adapter.answer(message)
-    threading.Timer(PATIENCE, os._exit, (0,)).start()
+    last = threading.Timer(PATIENCE, os._exit, (0,))
+    last.daemon = True
+    last.start()
 
 
 def _run(adapter: Adapter) -> int:

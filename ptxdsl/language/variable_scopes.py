@@ -109,14 +109,22 @@ class _Recorder:
         return self._event if is_user_file(frame.f_code.co_filename) else None
 
     def _event(self, frame: FrameType, event: str, _: Any) -> Any:
-        back = frame.f_back
-        if event == "return" and back is not None and is_user_file(back.f_code.co_filename):
-            frame = back
+        if event == "return":
+            frame = self._outer(frame)
         trace = thread.trace
         if event in ("line", "return") and trace is not None:
             last = list(_statements(trace.body[-self.LOOKBACK :]))
             self.seen.append((last, tuple(self._frames(frame))))
         return self._event
+
+    def _outer(self, frame: FrameType) -> FrameType:
+        """The user's function that has called one, in place or through ptxdsl."""
+        back = frame.f_back if frame.f_code is not self.kernel else None
+        while back is not None:
+            if is_user_file(back.f_code.co_filename) or back.f_code is self.kernel:
+                return back
+            back = back.f_back
+        return frame
 
     def _frames(self, innermost: FrameType) -> Iterator[Frame]:
         """The user's functions from one out to the kernel."""
