@@ -53,6 +53,6 @@ def run_script(path: Path, arguments: list[str]) -> int:
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename != file:
             trace = trace.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)  # which leaves our own frames out of ptxdsl's errors
+        sys.excepthook(type(error), error.with_traceback(trace), trace)  # which knows how to show ptxdsl's errors
         return 1
     return 0

@@ -176,9 +176,10 @@ def test_a_session(adapter: Client, script: Path) -> None:
 def test_back_to_a_breakpoint_and_to_the_begin(adapter: Client, script: Path) -> None:
     at = line_of("to shared memory")
     adapter.start(script, {str(script): [{"line": at}]})
-    stops = []
-    for command in (None, "continue", "continue", "continue", "reverseContinue", "reverseContinue"):
-        stops.append((adapter.stop(command)["reason"], adapter.line, adapter.value("block"), adapter.value("warp")))
+    stops = [
+        (adapter.stop(command)["reason"], adapter.line, adapter.value("block"), adapter.value("warp"))
+        for command in (None, "continue", "continue", "continue", "reverseContinue", "reverseContinue")
+    ]
     forward = [("breakpoint", at, f"({block}, 0, 0)", str(warp)) for block in range(2) for warp in range(2)]
     assert stops == [*forward, forward[2], forward[1]]
     adapter.stop("reverseContinue")
@@ -281,7 +282,8 @@ def test_the_entry_ptx_and_its_breakpoints(adapter: Client, script: Path) -> Non
     adapter.start(script, stopOnEntry=True)
     assert adapter.stop()["reason"] == "entry"
     here = adapter.frames()[0]["instructionPointerReference"]
-    lines = adapter.request("disassemble", memoryReference=here, instructionOffset=-1, instructionCount=60)["instructions"]
+    asked = adapter.request("disassemble", memoryReference=here, instructionOffset=-1, instructionCount=60)
+    lines = asked["instructions"]
     assert len(lines) == 60
     assert lines[0]["presentationHint"] == "invalid"
     assert lines[1]["instruction"].startswith("ld.param")
