@@ -21,15 +21,17 @@ from . import arguments
 from . import flash_backward as backward
 from . import flash_backward_mma as backward_mma
 from .attention_arguments import check_heads, check_size, factor_of
-from .autograd import differentiable
+from .attention_fp8 import fp8_attention
+from .autograd import deterministic, differentiable
 from .decoding import decode_attention, flash_decoding, paged_decode
 from .flash import flash_kernel, queries_a_warp, template_kernel, varlen_kernel
 from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
 from .hopper import flash as hopper_flash
+from .hopper import flash_backward as hopper_backward
 
 __all__ = [
-    "decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "paged_decode", "template",
-    "varlen_attention",
+    "decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "fp8_attention",
+    "paged_decode", "template", "varlen_attention",
 ]
 
 WARPS = 4
@@ -37,13 +39,25 @@ _HOPPER = 90
 
 
 def _backward(
-    grad_out: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None
+    grad_out: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None, out: Any, logarithms: Any
 ) -> dict[str, Any]:
-    found = flash_attention_backward(arguments.dense(grad_out), q, k, v, causal=causal, scale=scale)
+    gradient = arguments.dense(grad_out)
+    if logarithms is None:
+        found = flash_attention_backward(gradient, q, k, v, causal=causal, scale=scale, tensor_cores="mma")
+    else:
+        (gradient,) = arguments.aligned(ALIGNMENT, gradient=gradient)
+        factor = factor_of(scale, q.shape[-1])
+        found = hopper_backward.differentiate(gradient, q, k, v, out, logarithms, causal=bool(causal), scale=factor)
     return dict(zip("qkv", found))
 
 
-@differentiable("q", "k", "v", backward=_backward)
+def _recorded(*args: Any, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    """The result, and by wgmma what the backward pass takes of the forward one."""
+    out, logarithms = _attend(*args, **kwargs, recorded=not deterministic())
+    return out, {"logarithms": logarithms}
+
+
+@differentiable("q", "k", "v", backward=_backward, recorded=_recorded)
 def flash_attention(
     q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None, out: Any = None,
     tensor_cores: bool | str | None = None,
@@ -76,6 +90,14 @@ def flash_attention(
     >>> float(flash_attention(q, k, v).max())
     1.0
     """
+    return _attend(q, k, v, causal=causal, scale=scale, out=out, tensor_cores=tensor_cores)[0]
+
+
+def _attend(
+    q: Any, k: Any, v: Any, *, causal: bool, scale: float | None, out: Any, tensor_cores: bool | str | None,
+    recorded: bool = False,
+) -> tuple[Any, Any]:
+    """The result, and the logarithms of the sums of weights where they are to be recorded and wgmma makes gradients."""
     dtype, factor = _expect(q, k, v, causal, scale)
     (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
     names = [arguments.dtype_name(q)]
@@ -85,27 +107,34 @@ def flash_attention(
     arguments.expect_output(out, q=q, k=k, v=v)
     chosen = _tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out)
     if chosen == "wgmma":
-        return hopper_flash.attend(q, k, v, out, causal=bool(causal), scale=factor)
+        state = None
+        if recorded and dim <= hopper_backward.DIMS[-1]:
+            state = arguments.empty_like(q, (batch, heads, queries), f32)
+        return hopper_flash.attend(q, k, v, out, causal=bool(causal), scale=factor, state=state), state
     if chosen:
         kernel, rows = wmma_kernel(dtype, dim, bool(causal)), queries_a_block(dim)
     else:
         kernel = flash_kernel(dtype, dim, bool(causal), WARPS)
         rows = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
     kernel[(-(-queries // rows), heads, batch), WARPS * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
-    return out
+    return out, None
 
 
 def flash_attention_backward(
     gradient: Any, q: Any, k: Any, v: Any, *, causal: bool = False, scale: float | None = None,
+    tensor_cores: str | None = None,
 ) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v of :func:`flash_attention`, of a gradient of its result.
 
     Args:
         gradient: That of the result, ``[B, Hq, Sq, D]`` of q's dtype.
         q: As of :func:`flash_attention`, as k, v, causal and scale are.
+        tensor_cores: "wgmma" or "mma": by which instructions gradients of float16 and bfloat16 are made. None takes
+            wgmma on an H100 for D of 128 or less (`hopper.flash_backward`), else mma.sync.
 
-    Of float16 and bfloat16 by mma.sync, with weights and their gradients rounded to q's dtype; nothing of the forward
-    pass is needed. Gradients have the same bits each time.
+    Weights and their gradients are rounded to q's dtype before they are multiplied. Nothing of the forward pass is
+    needed; by wgmma it is run again. Gradients have the same bits each time, but that of q by wgmma, which adds up
+    parts of it in float32 in any order.
 
     Returns:
         The gradients of q, k and v, of their shapes and dtype.
@@ -121,12 +150,18 @@ def flash_attention_backward(
     dtype, factor = _expect(q, k, v, causal, scale)
     (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
     arguments.expect("gradient", gradient, q.shape, [arguments.dtype_name(q)])
+    if _backward_by(tensor_cores, dtype, dim) == "wgmma":
+        gradient, q, k, v = arguments.aligned(ALIGNMENT, gradient=gradient, q=q, k=k, v=v)
+        options: dict[str, Any] = {"causal": bool(causal), "scale": factor}
+        out, state = (arguments.empty_like(q, shape, kind) for shape, kind in ((q.shape, dtype), (q.shape[:3], f32)))
+        hopper_flash.attend(q, k, v, out, state=state, **options)
+        return hopper_backward.differentiate(gradient, q, k, v, out, state, **options)
     acc = f64 if dtype is f64 else f32
     made = tuple(arguments.empty_like(x, tuple(x.shape), dtype) for x in (q, k, v))
     states = arguments.empty_like(q, (batch * heads, queries, 2), acc)
     sizes: tuple[Any, ...] = heads // key_heads, factor
     kernels: Any = backward_mma if dtype in (f16, bf16) else backward
-    options: dict[str, Any] = {}
+    options = {}
     grids: list[tuple[int, ...]]
     if dtype in (f16, bf16):
         inputs = arguments.aligned(ALIGNMENT, q=q, k=k, v=v, gradient=gradient)
@@ -186,6 +221,19 @@ def _tensor_cores(
     if isinstance(wanted, str):
         return wanted
     return words[0] if len(words) == 1 or capability() == _HOPPER else words[-1]
+
+
+def _backward_by(wanted: str | None, dtype: ScalarType, dim: int) -> str:
+    """The instructions of the backward pass."""
+    most = hopper_backward.DIMS[-1]
+    if wanted not in (None, "wgmma", "mma"):
+        raise arguments.wrong(f'tensor_cores is {wanted!r:.60}; it can be None, "wgmma" or "mma"')
+    if wanted == "wgmma" and (dtype not in (f16, bf16) or dim > most):
+        came = f"{arguments.name_of(dtype)} and D = {dim}"
+        raise arguments.wrong(f"wgmma makes gradients of float16 and bfloat16 with D up to {most}, not of {came}")
+    if wanted is None and dtype in (f16, bf16) and dim <= most:
+        return "wgmma" if backend_name() != "emulator" and capability() == _HOPPER else "mma"
+    return wanted or "mma"
 
 
 def varlen_attention(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from . import arguments
 
-__all__ = ["differentiable"]
+__all__ = ["deterministic", "differentiable"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,6 +80,12 @@ def differentiable(
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def deterministic() -> bool:
+    """Whether torch is to use algorithms that give the same bits each time (``use_deterministic_algorithms``)."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.are_deterministic_algorithms_enabled())
 
 
 def _wanted(torch: Any, *values: Any) -> bool:

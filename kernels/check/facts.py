@@ -73,6 +73,16 @@ def _gradients(dtype: Any) -> Callable[[], object]:
     return run
 
 
+def _attend_fp8() -> object:
+    q, (k, v) = _zeros(dtype_of(e4m3), 1, 32, 1024, 128), _zeros(dtype_of(e4m3), 2, 1, 8, 1024, 128)
+    return attention.fp8_attention(q, k, v, causal=True)
+
+
+def _gradients_by_wgmma() -> object:
+    (q, g), (k, v) = _half(2, 1, 32, 1024, 128), _half(2, 1, 8, 1024, 128)
+    return attention.flash_attention_backward(g, q, k, v, causal=True, tensor_cores="wgmma")
+
+
 def _decode(name: str, batch: int, keys: int, **options: Any) -> Callable[[], object]:
     def run() -> object:
         k, v = _half(2, batch, 8, keys, 128)
@@ -223,6 +233,12 @@ FACTS: dict[str, Facts] = {
     "hopper.decode": Facts(
         _ONE_QUERY, "softmax(scale q @ kᵀ) @ v", "bf16, 32 / 8 heads, 32 x 2048 keys x 128",
         _decode("decode_attention", 32, 2048, tensor_cores=True)),
+    "hopper.flash_backward": Facts(
+        f"g as q, {_QKV}", _GRADIENTS, "bf16, 32 / 8 heads, 1024 x 1024 x 128, causal, forward pass included",
+        _gradients_by_wgmma, sample=4),
+    "hopper.flash_fp8": Facts(
+        f"{_QKV}, e4m3", "softmax(scale q_scale k_scale q @ kᵀ + mask) @ v v_scale", f"e4m3, {_PREFILL}",
+        _attend_fp8, sample=4),
     "hopper.blackwell_matmul": Facts(
         "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 2048 x 2048 x 2048, on a B200",
         lambda: blackwell_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), gpu="b200", sample=1),

@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ... import bf16, e4m3, f16, f32, s32
+from ... import bf16, dtype_of, e4m3, f16, f32, s32
 from ...bench import Row, compare
 from .. import attention, reference
 from ..blackwell import matmul as blackwell_matmul
-from ..hopper import decode, decode_ring, flash, matmul
+from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
 
+E4M3 = dtype_of(e4m3)
 _FALSE, _TRUE = (False, False), (True, True)
 
 
@@ -66,6 +67,32 @@ def _decode() -> Row:
     )
 
 
+def _backward() -> Row:
+    rng = np.random.default_rng()
+    q, g = rng.standard_normal((2, 1, 2, 70, 128)).astype(np.float16)
+    k, v = rng.standard_normal((2, 1, 1, 150, 128)).astype(np.float16)
+    found = np.full(q.size + k.size + v.size, np.nan, np.float16)
+
+    def run() -> None:
+        parts = attention.flash_attention_backward(g, q, k, v, causal=True, tensor_cores="wgmma")
+        found[:] = np.concatenate([part.ravel() for part in parts])
+
+    expected = reference.attention_gradients(g, q, k, v, reference.causal(70, 150))
+    whole = np.concatenate([part.ravel() for part in expected])
+    return compare("hopper.flash_backward, 2 heads, 70 x 150 x 128, causal", run, found, whole, 1.5e-3)
+
+
+def _flash_fp8() -> Row:
+    rng = np.random.default_rng()
+    q, out = rng.standard_normal((1, 2, 150, 128)).astype(E4M3), np.full((1, 2, 150, 128), np.nan, np.float16)
+    k, v = rng.standard_normal((2, 1, 1, 200, 128)).astype(E4M3)
+    return compare(
+        "hopper.flash_fp8, 2 heads, 150 x 200 x 128, causal",
+        lambda: attention.fp8_attention(q, k, v, v_scale=0.5, causal=True, out=out),
+        out, reference.attention(q, k, v, reference.causal(150, 200)) / 2, 2.0**-4,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "matmul": Entry(lambda: _product("hopper.matmul", matmul.matmul), lambda: [
         matmul.kernel_of(kind) for kind in (
@@ -86,6 +113,12 @@ ENTRIES: dict[str, Entry] = {
             decode_ring.Kind(bf16, 128, 2, s32, s32, 16), decode_ring.Kind(bf16, 256, 2, s32),
         )
     ], lowest="sm_90", registers=255),
+    "flash_backward": Entry(_backward, lambda: [
+        flash_backward.backward_kernel(flash_backward.Kind(bf16, dim, True)) for dim in flash_backward.DIMS
+    ], lowest="sm_90a", registers=168),
+    "flash_fp8": Entry(_flash_fp8, lambda: [
+        flash_fp8.eight_kernel(flash_fp8.EightBits(flash.Kind(e4m3, dim, True), bf16)) for dim in flash.DIMS
+    ], lowest="sm_90a", registers=168),
     "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
         blackwell_matmul.kernel_of(kind) for kind in (
             blackwell_matmul.Kind(bf16, bf16, bf16, _FALSE, blackwell_matmul.Plan()),

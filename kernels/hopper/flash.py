@@ -13,58 +13,24 @@ from __future__ import annotations
 
 from functools import cache
 from math import e, log2
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import (
-    Kernel, Ptr, TensorMap, cdiv, f32, maximum, minimum, otherwise, ptx, ptx_kernel, s32, tensor_map, u32, u64, wgmma,
-    when,
+    Kernel, Ptr, TensorMap, cdiv, f32, otherwise, ptx, ptx_kernel, s32, tensor_map, u32, u64, wgmma, when,
 )
 
 from .. import arguments
-from .flash_groups import Block, Group, thread_row
+from .flash_groups import Block, Group
+from .flash_places import Rows, place_of
 from .flash_plans import DIMS, GROUP, ROWS, SLAB, Kind, Plan, plan_of
 
 __all__ = ["DIMS", "Kind", "Plan", "attend", "attend_packed", "flash_kernel", "packed_kernel", "plan_of"]
 
 
-class _Rows(NamedTuple):
-    """The queries and keys of a sequence: where they begin in the arrays, and how many they are; s32."""
-
-    queries: Any
-    keys: Any
-    begin: Any = 0
-    key_begin: Any = 0
-
-
-class _Place(NamedTuple):
-    """What a block works on: a head, that of its keys, its first query, and how many tiles of keys it goes over.
-
-    The first ``whole`` of these need no mask.
-    """
-
-    head: Any
-    key_head: Any
-    first: Any
-    count: Any
-    whole: Any
-
-
-def _place(kind: Kind, plan: Plan, rows: _Rows, group: Any) -> _Place:
-    # With a mask the last queries see the most keys: they begin first.
-    number = ptx.nctaid.x - 1 - ptx.ctaid.x if kind.causal else ptx.ctaid.x
-    first, shift, keys = (number * plan.queries).bits(s32), rows.keys - rows.queries, rows.keys
-    end = minimum(keys, first + plan.queries + shift) if kind.causal else keys
-    seen = minimum(keys, first + shift + 1) if kind.causal else keys
-    count, whole = (maximum(0, each).bits(u32) for each in (end, seen))
-    count, whole = cdiv(count, plan.keys).bits(s32), (whole // plan.keys).bits(s32)
-    head = ptx.ctaid.y if kind.packed else ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
-    return _Place(head, head // group, first, count, whole)
-
-
-def _run(kind: Kind, maps: tuple[Any, ...], out: Any, state: Any, rows: _Rows, group: Any, factor: Any) -> None:
+def _run(kind: Kind, maps: tuple[Any, ...], out: Any, state: Any, rows: Rows, group: Any, factor: Any) -> None:
     """The roles of a block; ``out`` is a map, of packed sequences a pointer to the first query of the sequence."""
     plan = plan_of(kind.dim, kind.causal)
-    place = _place(kind, plan, rows, group)
+    place = place_of(kind, plan, rows, group)
     if kind.packed:
         ptx.ret(pred=place.first >= rows.queries)
     block = Block(kind, plan)
@@ -75,13 +41,9 @@ def _run(kind: Kind, maps: tuple[Any, ...], out: Any, state: Any, rows: _Rows, g
             block.produce(maps, (place.head, place.key_head), begins, place.count)
     with otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.registers[1])
-        row, keys = place.first + (wgmma.number() * ROWS).bits(s32), rows.keys
-        limits = [
-            minimum(keys, row + thread_row(half) + (keys - rows.queries) + 1) if kind.causal else keys
-            for half in range(2)
-        ]
-        mine = Group(block, factor, limits)
-        sums = mine.attend(place.count, place.whole, keys)
+        row = place.row
+        mine = Group(block, factor, place.limits(kind, rows))
+        sums = mine.attend(place.count, place.whole, rows.keys)
         if kind.state:
             mine.note(state, row, rows.queries)
         if kind.packed:
@@ -109,7 +71,7 @@ def flash_kernel(kind: Kind) -> Kernel:
         ) -> None:
             head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
             own = state + ptx.mul.wide.u32(head, queries.bits(u32))
-            _run(kind, (q, k, v), out, own, _Rows(queries, keys), group, factor)
+            _run(kind, (q, k, v), out, own, Rows(queries, keys), group, factor)
 
         return noting
 
@@ -117,7 +79,7 @@ def flash_kernel(kind: Kind) -> Kernel:
     def kernel(
         q: TensorMap, k: TensorMap, v: TensorMap, out: TensorMap, queries: s32, keys: s32, group: u32, factor: f32,
     ) -> None:
-        _run(kind, (q, k, v), out, None, _Rows(queries, keys), group, factor)
+        _run(kind, (q, k, v), out, None, Rows(queries, keys), group, factor)
 
     return kernel
 
@@ -139,7 +101,7 @@ def packed_kernel(kind: Kind) -> Kernel:
     ) -> None:
         begin, end = q_starts[ptx.ctaid.z], q_starts[ptx.ctaid.z + 1]
         key_begin, key_end = k_starts[ptx.ctaid.z], k_starts[ptx.ctaid.z + 1]
-        rows = _Rows(end - begin, key_end - key_begin, begin, key_begin)
+        rows = Rows(end - begin, key_end - key_begin, begin, key_begin)
         own = out + ptx.mul.wide.u32(begin.bits(u32), ptx.nctaid.y * kind.dim)
         _run(kind, (q, k, v), own, None, rows, group, factor)
 

@@ -6,8 +6,8 @@ from math import inf, log
 from typing import Any
 
 from ... import (
-    Pipeline, bf16x2, dynamic_shared, f16, f16x2, f32, loop, maximum, mbarrier, minimum, mma, ptx, reg, s32, select,
-    tiles, tma, u32, u64, warp, wgmma, when,
+    Pipeline, b32, bf16, bf16x2, dynamic_shared, f16, f16x2, f32, loop, maximum, mbarrier, minimum, mma, ptx, reg, s32,
+    select, tiles, tma, u32, u64, warp, wgmma, when,
 )
 
 from ..online import finite, inverse
@@ -32,6 +32,8 @@ class Block:
         nbytes = self.k[0].nbytes
         self.k_pipe = Pipeline(STAGES, consumers=plan.groups, nbytes=nbytes, start=False)
         self.v_pipe = Pipeline(STAGES, consumers=plan.groups, nbytes=nbytes, start=False)
+        self.copied, self.copied_pipe = self.v, self.v_pipe
+        """The ring that values are copied to."""
         self.ready = mbarrier.declare()
         mbarrier.start(*self.k_pipe.bars, *self.v_pipe.bars, (self.ready, 1))
 
@@ -48,20 +50,27 @@ class Block:
         mbarrier.arrive(self.ready, expect_tx=plan.groups * self.queries[0].nbytes)
         for group in range(plan.groups):
             tma.load(self.queries[group], q, at(heads[0], rows[0] + group * ROWS), self.ready)
-        k_side, v_side = self.k_pipe.producer(), self.v_pipe.producer()
+        k_side, v_side = self.k_pipe.producer(), self.copied_pipe.producer()
         with loop(count) as number:
             place = at(heads[1], rows[1] + (count - 1 - number) * plan.keys)
             slot = k_side.acquire()
             tma.load(self.k[slot], k, place, slot.full)
             slot = v_side.acquire()
-            tma.load(self.v[slot], v, place, slot.full)
+            tma.load(self.copied[slot], v, place, slot.full)
+
+    def values(self, slot: Any) -> Any:
+        """The values of a stage, as the right factor of weights."""
+        return self.v[slot]
 
 
 class Softmax:
-    """The online softmax of a warpgroup's rows, of which a thread has a quarter of each of two."""
+    """The online softmax of a warpgroup's rows, of which a thread has a quarter of each of two.
 
-    def __init__(self, factor: Any) -> None:
-        self.factor = factor
+    The largest weight is 2^``lift``.
+    """
+
+    def __init__(self, factor: Any, lift: float) -> None:
+        self.factor, self.lift = factor, lift
         self.top = [reg(f32, -inf) for _ in range(2)]
         self.total = [reg(f32, 0.0) for _ in range(2)]
 
@@ -74,7 +83,8 @@ class Softmax:
         ]
         for old, top in zip(self.top, tops):
             old.set(top)
-        scores.map_rows(lambda v, base: ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(v, self.factor, -base)), bases)
+        lowered = [-base + self.lift for base in bases] if self.lift else [-base for base in bases]
+        scores.map_rows(lambda v, base: ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(v, self.factor, base)), lowered)
         for half, (total, by) in enumerate(zip(self.total, shrink)):
             registers = scores.registers
             own = [register.copy() for i, register in enumerate(registers) if i // 2 % 2 == half]
@@ -95,10 +105,12 @@ def _sum(values: list[Any]) -> Any:
 class Group:
     """A warpgroup that multiplies: its number, its queries, its sums."""
 
+    lift = 0.0
+
     def __init__(self, block: Block, factor: Any, limits: Any) -> None:
         self.block, self.plan, self.kind = block, block.plan, block.kind
         self.number, self.limits = wgmma.number(), limits
-        self.softmax = Softmax(factor)
+        self.softmax = Softmax(factor, self.lift)
         self.k_side, self.v_side = block.k_pipe.consumer(), block.v_pipe.consumer()
         self.leads = (ptx.tid.x & GROUP - 1) == 0
 
@@ -132,7 +144,7 @@ class Group:
     def multiply_values(self, sums: Any, weights: Any) -> Any:
         slot = self.v_side.wait()
         wgmma.fence()
-        wgmma.multiply(sums, weights, self.block.v[slot])
+        wgmma.multiply(sums, weights, self.block.values(slot))
         wgmma.commit()
         return slot
 
@@ -145,20 +157,29 @@ class Group:
                 register.set(select(ends[i // 2 % 2] > i // 4 * 8 + i % 2, register.copy(), -inf))
         return self.softmax.weigh(scores)
 
+    def registers(self) -> Any:
+        """Those of the weights, of 32 bits each."""
+        dtype, keys = self.kind.dtype, self.plan.keys
+        words: dict[Any, Any] = {f16: f16x2, bf16: bf16x2}
+        word = words.get(dtype, b32)
+        steps = range(keys * dtype.bytes // 32)
+        return mma.Fragment("a", dtype, (ROWS, keys), {(0, step): [reg(word) for _ in range(4)] for step in steps}, 4)
+
+    def rounded(self, scores: Any) -> dict[Any, list[Any]]:
+        """The weights in the dtype of the values, as registers of a left factor have them."""
+        found: dict[Any, list[Any]] = scores.fragment(self.kind.dtype).blocks
+        return found
+
     def keep(self, weights: Any, scores: Any) -> None:
         """The weights of the next product, once the last one has read its own."""
-        made = scores.fragment(self.kind.dtype)
-        for key, words in made.blocks.items():
+        for key, words in self.rounded(scores).items():
             for register, word in zip(weights.blocks[key], words):
                 register.set(word)
 
     def attend(self, count: Any, whole: Any, keys: Any) -> Any:
         """The sums over all tiles of the ``keys``, of which the first ``whole`` need no mask."""
         scores, sums = wgmma.zeros(ROWS, self.plan.keys), wgmma.zeros(ROWS, self.plan.dim)
-        pair = f16x2 if self.kind.dtype is f16 else bf16x2
-        blocks = {(0, step): [reg(pair) for _ in range(4)] for step in range(self.plan.keys // 16)}
-        weights = mma.Fragment("a", self.kind.dtype, scores.shape, blocks, 4)
-        del blocks
+        weights = self.registers()
         mbarrier.wait(self.block.ready, 0)
         with when(count > 0):
             slot = self.multiply_keys(scores)

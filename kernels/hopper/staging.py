@@ -58,7 +58,11 @@ class Writer:
                     ptx[f"cvt.rn.{self.dtype}x2.f32"](right, left)
                     for eight in (column, column + 8) for left, right in rows(first + eight)
                 ]
-                ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(tile.at(self.row, self.column + column), words)
+                self.write_words(tile, column, words)
+
+    def write_words(self, tile: Any, column: int, words: list[Any]) -> None:
+        """Write 16 columns of numbers of 16 bits: ``words`` as a fragment of a left factor has them."""
+        ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(tile.at(self.row, self.column + column), words)
 
 
 class Staging:

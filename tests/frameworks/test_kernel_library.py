@@ -232,3 +232,26 @@ def test_attention() -> None:
     q, k, v = double(1, 2, 3, 16), double(1, 1, 4, 16), double(1, 1, 4, 16)
     assert torch.autograd.gradcheck(lambda *x: attention.flash_attention(*x, causal=True, scale=0.3), (q, k, v))
     assert torch.autograd.gradcheck(attention.flash_attention, (q.detach(), k, v.detach()))
+
+
+def test_attention_by_wgmma() -> None:
+    """Its backward pass takes what the forward one has recorded, but where the same bits are wanted each time."""
+    shapes = (1, 2, 40, 64), (1, 1, 50, 64), (1, 1, 50, 64)
+    q, k, v = (torch.randn(shape).bfloat16().requires_grad_() for shape in shapes)
+    exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    gradient, visible = torch.randn(1, 2, 40, 64).bfloat16(), torch.ones(40, 50, dtype=torch.bool).tril(10)
+    mine, theirs, values = (x.expand(1, 2, -1, -1) for x in exact)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    attend(mine, theirs, values, attn_mask=visible).backward(gradient.double())
+    found = {}
+    for same in (False, True):
+        torch.use_deterministic_algorithms(same)
+        try:
+            out = attention.flash_attention(q, k, v, causal=True, tensor_cores="wgmma")
+            found[same] = torch.autograd.grad(out, (q, k, v), gradient)
+        finally:
+            torch.use_deterministic_algorithms(False)
+        for got, want in zip(found[same], exact):
+            assert want.grad is not None
+            assert (got.double() - want.grad).abs().max() <= 1.2e-2 * want.grad.abs().max()
+    assert not all(torch.equal(a, b) for a, b in zip(found[False], found[True]))
