@@ -15,7 +15,7 @@ from ..codegen.code import Code
 from ..machine.allocation import allocate
 from ..machine.debug_control import EXECUTED
 from ..machine.layout import Block
-from ..machine.status import Status
+from ..machine.status import Fault, Status
 from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState, scheduler
 from ..runtime.clusters import ClusterPool, Clusters
 from ..runtime.events import complete, deadlock, handle, livelock
@@ -94,7 +94,7 @@ class Execution:
         self.quiescence = Quiescence(False)
         self.state: BlockState | None = None
         self.stopped = False
-        """Whether that has stopped amid its block, and its warp goes on first."""
+        """Whether it has stopped where it may run through another time, so that its warp goes on first."""
         launch.stop_clocks(True)  # compiled code sets them
 
     def advance(self) -> BlockState | None:
@@ -107,8 +107,8 @@ class Execution:
             if self.stopped:
                 state.put(Block.RESUMED, "Q", scheduler("resumed"))
             status = state.run(TIME_SLICE)
-            self.stopped = status == Status.CALLBACK
-            if self.stopped:
+            self.stopped = status == Status.CALLBACK or _once(state, status)
+            if status == Status.CALLBACK:
                 return state
             if group.unit.clusters is None:
                 self._answer(group, state, status)
@@ -202,3 +202,7 @@ class Execution:
         """The states of blocks that run, by their numbers."""
         return sorted((state for group in self.groups for state in group.active), key=lambda state: state.block)
 
+
+def _once(state: BlockState, status: int) -> bool:
+    """Whether compiled code asks for what it asks for once in a process."""
+    return status == Status.FAULT and state.get(Block.FAULT_KIND, "i") == Fault.PRODUCT_NEW

@@ -45,8 +45,7 @@ class Places:
         called = self._functions.get(statement.line)
         if called is not None:
             yield Frame(called, statement.loc, statement.line, {})
-            call = next((n for n in range(place, -1, -1) if self.statements[n].line not in self._functions), 0)
-            yield from self.frames(call)
+            yield from self.frames(self._call(place))
             return
         known = self.names.frames(statement.line) if self.names is not None else ()
         if not known:
@@ -54,6 +53,11 @@ class Places:
         for number, (function, file, line, variables) in enumerate(known):
             loc = statement.loc if number == 0 and statement.loc is not None else Loc(file, line)
             yield Frame(function, loc, statement.line, variables)
+
+    def _call(self, place: int) -> int:
+        """The statement of the kernel before what it has called: functions stand where they are called."""
+        lines = ((number, self.statements[number].line) for number in range(place, -1, -1))
+        return next((number for number, line in lines if line and line not in self._functions), 0)
 
     def depth(self, place: int) -> int:
         """How many functions run there."""

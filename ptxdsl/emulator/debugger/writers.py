@@ -132,6 +132,8 @@ def _memory(launch: DebuggedLaunch, cell: Cell) -> Write:
         there, warp, _, place = launch._arrived()
         if mine is None or (there in mine and (there.block == block or len(mine) > 1)):
             lanes = _storing(there, warp, launch.places.statements[place], cell)
+            if cell.space == "local":  # of which each thread has its own
+                lanes = [lane for lane in lanes if lane == where.thread.lane]
             lane = lanes[-1] if lanes else launch.thread.lane
             write = known._replace(
                 tick=found[0], block=block_of(there), thread=thread_of(there, warp, lane),
