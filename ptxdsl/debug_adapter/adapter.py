@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..emulator.debugger.breakpoints import Breakpoint
 from ..emulator.debugger.debugged_launch import Stop
 from ..emulator.debugger.observer import HISTORY
 from ..emulator.debugger.reverse import back, back_to_breakpoint
@@ -17,7 +16,7 @@ from ..errors import PtxError
 from .capabilities import CAPABILITIES
 from .inspection import Answer, Inspection, number_of
 from .protocol import Connection, Message
-from .session import Session, same_file
+from .session import EditorBreakpoint, Session, same_file
 
 __all__ = ["Adapter"]
 
@@ -50,8 +49,8 @@ class Adapter(Inspection):
         launch = session.launch
         assert launch is not None
         launch.breakpoints = session.resolved()
-        for point in launch.breakpoints:
-            if point.statement is None:
+        for point in session.breakpoints:
+            if point in launch.breakpoints and point.statement is None:
                 self.connection.event("breakpoint", reason="changed", breakpoint=self._breakpoint(point, True))
 
     def stopped(self, stop: Stop) -> None:
@@ -151,22 +150,21 @@ class Adapter(Inspection):
 
     def on_setBreakpoints(self, arguments: dict[str, Any]) -> Answer:  # noqa: N802
         source = arguments["source"]
-        file, number = source.get("path"), source.get("sourceReference") or 0
+        path, number = source.get("path") or "", source.get("sourceReference") or 0
         made = []
         for wanted in arguments.get("breakpoints") or ():
             self._ids += 1
-            made.append(Breakpoint(
-                None if number else file, wanted["line"] + 1 - self.first_line, wanted.get("condition") or "",
-                wanted.get("hitCondition") or "", wanted.get("logMessage") or "", self._ids, number,
+            line = wanted["line"] + 1 - self.first_line
+            made.append(EditorBreakpoint(
+                None, line, wanted.get("condition") or "", wanted.get("hitCondition") or "",
+                wanted.get("logMessage") or "", self._ids, path=path, source=number, wanted=line,
             ))
         wrong = {point: _wrong(point) for point in made}
 
-        def replaced(point: Breakpoint) -> bool:
-            if point.statement is not None:
-                return False
-            return point.source == number if number else bool(
-                file and point.file and same_file(point.file, file)
-            )
+        def replaced(point: EditorBreakpoint) -> bool:
+            if point.statement is not None or point.source or number:
+                return point.statement is None and point.source == number
+            return same_file(point.path, path)
 
         self.session.replace(replaced, [point for point in made if not wrong[point]])
         return {"breakpoints": [
@@ -174,7 +172,7 @@ class Adapter(Inspection):
             else self._breakpoint(point, self.session.place(point)) for point in made
         ]}
 
-    def _breakpoint(self, point: Breakpoint, verified: bool) -> dict[str, Any]:
+    def _breakpoint(self, point: EditorBreakpoint, verified: bool) -> dict[str, Any]:
         line = point.line - 1 + self.first_line
         found: dict[str, Any] = {"id": point.id, "verified": verified, "line": line}
         if not verified:
@@ -182,12 +180,17 @@ class Adapter(Inspection):
         return found
 
     def on_setInstructionBreakpoints(self, arguments: dict[str, Any]) -> Answer:  # noqa: N802
-        made = []
-        for wanted in arguments.get("breakpoints") or ():
+        if not arguments.get("breakpoints"):
+            self.session.replace(lambda point: point.statement is not None, [])
+            return {"breakpoints": []}
+        self.launch()
+        made, of = [], self.session.source
+        for wanted in arguments["breakpoints"]:
             self._ids += 1
             place = int(wanted["instructionReference"], 0) + wanted.get("offset", 0)
-            made.append(Breakpoint(
-                None, 0, wanted.get("condition") or "", wanted.get("hitCondition") or "", "", self._ids, statement=place
+            made.append(EditorBreakpoint(
+                None, 0, wanted.get("condition") or "", wanted.get("hitCondition") or "", "", self._ids, place,
+                source=of,
             ))
             made[-1].check()
         self.session.replace(lambda point: point.statement is not None, made)
@@ -251,7 +254,7 @@ class Adapter(Inspection):
         return None, self.session.pause
 
 
-def _wrong(point: Breakpoint) -> str:
+def _wrong(point: EditorBreakpoint) -> str:
     """Why a breakpoint cannot be, "" where it can."""
     try:
         point.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ from ..emulator.runtime.block_state import LaunchState
 from ..emulator.tools.observed_thread import index_of, within
 from ..errors import Loc, caller
 
-__all__ = ["Listener", "Quit", "Session", "same_file"]
+__all__ = ["EditorBreakpoint", "Listener", "Quit", "Session", "same_file"]
 
 Action = Callable[[], "Stop | None"]
 
@@ -38,6 +39,16 @@ class Listener(Protocol):
         """Something to show."""
 
 
+@dataclass(eq=False)
+class EditorBreakpoint(Breakpoint):
+    """A breakpoint as the editor wants it: in a file, or in the text of PTX that has number ``source``."""
+
+    path: str = ""
+    source: int = 0
+    wanted: int = 0
+    """The line."""
+
+
 class Session(Debugger):
     """Debugs the launches of a script. ``launch`` is the one that runs, ``parked`` whether it has stopped."""
 
@@ -46,7 +57,7 @@ class Session(Debugger):
     def __init__(self, listener: Listener, history: int) -> None:
         super().__init__(history)
         self.listener = listener
-        self.breakpoints: list[Breakpoint] = []
+        self.breakpoints: list[EditorBreakpoint] = []
         self.block: Any = None
         self.thread: Any = None
         self.only_kernel: str | None = None
@@ -138,7 +149,7 @@ class Session(Debugger):
         launch = self.launch
         if launch is None:
             self.enters = True
-        else:
+        elif not self.parked:
             launch.control["PAUSE"] = 1
 
     def quit(self) -> None:
@@ -149,37 +160,30 @@ class Session(Debugger):
         else:
             self.pause()
 
-    def replace(self, replaced: Callable[[Breakpoint], bool], made: list[Breakpoint]) -> None:
+    def replace(self, replaced: Callable[[EditorBreakpoint], bool], made: list[EditorBreakpoint]) -> None:
         """Other breakpoints in place of some."""
-        self.breakpoints = [b for b in self.breakpoints if not replaced(b)] + made
+        self.breakpoints = [point for point in self.breakpoints if not replaced(point)] + made
         if self.launch is not None:
             self.launch.breakpoints = self.resolved()
 
     def resolved(self) -> list[Breakpoint]:
         """The breakpoints that the launch can come to, each at a line that has instructions."""
-        return [b for b in self.breakpoints if self.place(b)]
+        return [point for point in self.breakpoints if self.place(point)]
 
-    def place(self, point: Breakpoint) -> bool:
+    def place(self, point: EditorBreakpoint) -> bool:
         """Move a breakpoint to the line of the kernel where it stops; whether there is one."""
         launch = self.launch
         if launch is None or self.only_kernel not in (None, launch.places.kernel):
             return False
-        file = point.file
-        if file is None or same_file(file, self.ptx_file):
-            known, point.file = None, None
-            lines = launch.places.lines(None) if self.shows(point) else []
-        else:
-            known = next((f for f in launch.places.files if same_file(f, file)), None)
-            lines = launch.places.lines(known) if known is not None else []
-        later = [line for line in lines if line >= point.line]
-        if not later:
+        if point.source and self.sources[point.source - 1 : point.source] != [self.ptx]:
             return False
-        point.file, point.line = known, later[0]
-        return True
-
-    def shows(self, point: Breakpoint) -> bool:
-        """Whether a breakpoint of PTX is of the PTX of this launch."""
-        return not point.source or self.sources[point.source - 1] == self.ptx
+        if point.statement is not None:
+            return True
+        of_ptx = bool(point.source) or same_file(point.path, self.ptx_file)
+        point.file = None if of_ptx else next((f for f in launch.places.files if same_file(f, point.path)), "")
+        later = [line for line in launch.places.lines(point.file) if line >= point.wanted]
+        point.line = later[0] if later else point.wanted
+        return bool(later)
 
     @property
     def ptx_file(self) -> str:

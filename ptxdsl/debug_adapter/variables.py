@@ -64,6 +64,8 @@ class Variables:
         for name, held in view.variables.items():
             if (name in parameters) == wanted:
                 yield self.held(name, held, view)
+        for name, value in () if wanted else view.constants.items():
+            yield self._record(name, repr(value), name, f"{type(value).__name__} of Python")
 
     def _shared(self, view: View) -> Iterator[Record]:
         launch = view.state.launch

@@ -23,10 +23,14 @@ from .memory.pointers import Pointer
 from .tracing import trace
 from .values.value import Negated, Value
 
-__all__ = ["Extent", "Frame", "Held", "Pointed", "Scope", "variable_scopes"]
+__all__ = ["Constant", "Extent", "Frame", "Held", "Pointed", "Scope", "variable_scopes"]
 
+Constant = Union[bool, int, float, str]
 Extent = Union[int, "Held"]
 """Of an array: a number, or the register that has it."""
+
+
+_CONSTANTS = (bool, int, float, str)
 
 
 class Pointed(NamedTuple):
@@ -50,12 +54,13 @@ class Held(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A Python function that runs: where it is, and its variables."""
+    """A Python function that runs: where it is, its variables, and those that are numbers or texts while tracing."""
 
     function: str
     file: str
     line: int
     variables: dict[str, Held]
+    constants: dict[str, Constant]
 
 
 class Scope(NamedTuple):
@@ -132,7 +137,8 @@ class _Recorder:
         while frame is not None:
             code = frame.f_code
             if is_user_file(code.co_filename) or code is self.kernel:
-                yield Frame(code.co_name, code.co_filename, frame.f_lineno, _held(frame.f_locals))
+                constants = {name: value for name, value in frame.f_locals.items() if type(value) in _CONSTANTS}
+                yield Frame(code.co_name, code.co_filename, frame.f_lineno, _held(frame.f_locals), constants)
             if code is self.kernel:
                 return
             frame = frame.f_back

@@ -31,8 +31,6 @@ class Breakpoint:
     hits: str = ""
     message: str = ""
     id: int = 0
-    source: int = 0
-    """Of a line of PTX: of which text, as whoever made it counts them; 0 for any."""
     statement: int | None = None
     """The statement itself, in place of a line."""
     seen: list[int] = field(default_factory=list)

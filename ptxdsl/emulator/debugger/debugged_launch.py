@@ -88,8 +88,8 @@ class DebuggedLaunch:
         """What the thread in focus sees in a function that runs there, 0 the innermost."""
         frames, state = self.places.frames(self.place), self.state
         unit = next((u for u in self.execution.units if state in u.states), None)
-        variables = frames[min(frame, len(frames) - 1)].variables
-        return View(state, unit, self.thread.warp, self.thread.lane, self.place, variables, self.registers)
+        seen = frames[min(frame, len(frames) - 1)]
+        return View(state, unit, self.thread.warp, self.thread.lane, self.place, seen, self.registers)
 
     def focus(self, thread: Thread) -> None:
         """Look at another thread of a block that runs. Raises DebugError where there is none."""
@@ -240,7 +240,7 @@ class DebuggedLaunch:
 
     def _view_of(self, state: BlockState, warp: int, lane: int, place: int) -> View:
         unit = next((u for u in self.execution.units if state in u.states), None)
-        return View(state, unit, warp, lane, place, self.places.frames(place)[0].variables, self.registers)
+        return View(state, unit, warp, lane, place, self.places.frames(place)[0], self.registers)
 
     def _tell(self, point: Breakpoint, state: BlockState, warp: int, lane: int, place: int) -> None:
         if self.tick >= self.furthest:
@@ -285,6 +285,8 @@ class DebuggedLaunch:
                 self.furthest = max(self.furthest, self.tick + 1)
                 return Stop("")
             self.furthest = max(self.furthest, self.tick)
+            if replay:
+                control["PAUSE"] = 0  # the user means what goes forward
             if self.tick >= self.history.due and not replay:
                 self.history.take()
             if self.tick >= target or self._asked():

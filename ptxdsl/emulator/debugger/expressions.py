@@ -150,6 +150,8 @@ def _name(name: str, view: View) -> Any:
     variables = view.variables
     if name in variables:
         return _held(name, variables[name], view)
+    if name in view.constants:
+        return view.constants[name]
     if name.startswith(_MARK):
         register = "%" + name[len(_MARK) :].replace("_S_", "$").replace("_D_", ".")
         if register in view.registers:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...errors import Loc
 from ...ir import Call, Instruction, Symbol
-from ..tools.variable_names import Held, Names
+from ..tools.variable_names import Constant, Held, Names
 
 __all__ = ["Frame", "Places"]
 
@@ -20,6 +20,7 @@ class Frame(NamedTuple):
     loc: Loc | None
     ptx_line: int
     variables: Mapping[str, Held]
+    constants: Mapping[str, Constant]
 
 
 class Places:
@@ -44,15 +45,15 @@ class Places:
         statement = self.statements[place]
         called = self._functions.get(statement.line)
         if called is not None:
-            yield Frame(called, statement.loc, statement.line, {})
+            yield Frame(called, statement.loc, statement.line, {}, {})
             yield from self.frames(self._call(place))
             return
         known = self.names.frames(statement.line) if self.names is not None else ()
         if not known:
-            yield Frame(self.kernel, statement.loc, statement.line, {})
-        for number, (function, file, line, variables) in enumerate(known):
-            loc = statement.loc if number == 0 and statement.loc is not None else Loc(file, line)
-            yield Frame(function, loc, statement.line, variables)
+            yield Frame(self.kernel, statement.loc, statement.line, {}, {})
+        for number, frame in enumerate(known):
+            loc = statement.loc if number == 0 and statement.loc is not None else Loc(frame.file, frame.line)
+            yield Frame(frame.function, loc, statement.line, frame.variables, frame.constants)
 
     def _call(self, place: int) -> int:
         """The statement of the kernel before what it has called: functions stand where they are called."""

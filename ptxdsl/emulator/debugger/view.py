@@ -17,8 +17,9 @@ from ..machine.layout import LANES, LOCAL_START, SHARED_START, SPACE_BITS, Block
 from ..runtime.block_state import BlockState
 from ..runtime.faults import block_of, thread_of
 from ..tools.observed_thread import number, typed_registers
-from ..tools.variable_names import Held
+from ..tools.variable_names import Constant, Held
 from .execution import Unit
+from .places import Frame
 
 __all__ = ["ArrayView", "Cell", "DebugError", "Number", "Registers", "View"]
 
@@ -129,19 +130,21 @@ class Registers:
 
 
 class View:
-    """What a thread sees that is about to execute the statement at a place, in a function with these variables.
+    """What a thread sees that is about to execute the statement at a place, in a function that runs there.
 
     It holds for as long as the launch does not go on.
     """
 
     def __init__(
-        self, state: BlockState, unit: Unit | None, warp: int, lane: int, place: int, variables: Mapping[str, Held],
-        known: Registers,
+        self, state: BlockState, unit: Unit | None, warp: int, lane: int, place: int, frame: Frame, known: Registers
     ) -> None:
         self.state, self.unit, self.warp, self.lane, self.place = state, unit, warp, lane, place
-        self.variables, self.known = variables, known
+        self.known = known
+        self.variables: Mapping[str, Held] = frame.variables
+        self.constants: Mapping[str, Constant] = frame.constants
+        """What Python knows while it traces: numbers and texts."""
         self.registers = known.declared
-        self.has_lists = any("[" in name for name in variables)
+        self.has_lists = any("[" in name for name in self.variables)
         """Whether elements of Python's lists are among the variables."""
         self._lanes: dict[tuple[Held, str], list[Number | None]] = {}
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...config import current
 from ...ir import Call, Function, Instruction
-from ...language.variable_scopes import Frame, Held, Scope, variable_scopes
+from ...language.variable_scopes import Constant, Frame, Held, Scope, variable_scopes
 
-__all__ = ["Frame", "Held", "Names"]
+__all__ = ["Constant", "Frame", "Held", "Names"]
 
 
 class Names:

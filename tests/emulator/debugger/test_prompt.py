@@ -83,7 +83,7 @@ def test_expressions() -> None:
         "2 ** 3 % 5": "3", "max(acc, 20)": "20", "acc > 3 and i == 5": "True", "1 < i < 4": "False",
         "not lane": "False",
         "a.shape": "(3, 4)", "%laneid": "9", "hex(255)": "0xff", "acc == 15 or nobody": "True", "-i": "-5",
-        "n": "5",
+        "n": "5", "width": "3", "width + i": "8",
     }
     lines = session("; ".join(f"p {text}" for text in wanted) + "; c", line_of("the end"), block=1, thread=9)
     answers = [line.split(" (f32 %")[0].split(" (u32 %")[0] for line in lines[2 : 2 + len(wanted)]]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import random
+from collections.abc import Callable
 from typing import Any
 
+import blackwell_matmul
+import hopper_matmul
 import numpy as np
 import pytest
+from debugged import debugged
+from matrix_harness import check_product
 
 import ptxdsl
-from debugged import debugged
 from ptxdsl import (
     MemoryFault, Ptr, TrapError, break_if, check, cluster, dynamic_shared, f32, loop, otherwise, printf, ptx, ptx_func,
     ptx_kernel, reg, shared, u32, u64, when,
@@ -117,6 +121,28 @@ def digest(launch: DebuggedLaunch) -> str:
     return found.hexdigest()
 
 
+def travelled(rng: np.random.Generator, steps: list[int], moments: int) -> Callable[[DebuggedLaunch], None]:
+    """Goes back to moments of a launch, drawn from those that it was stopped at, and compares all that there is."""
+    draws = random.Random(int(rng.integers(1 << 30)))
+
+    def steer(run: DebuggedLaunch) -> None:
+        seen: dict[int, str] = {}
+        while run._run(run.tick + draws.choice(steps)) is None:
+            run._settle(None)
+            seen[run.tick] = digest(run)
+        end = run.tick
+        assert 1 < len(run.history.checkpoints) <= checkpoints.MOST
+        for tick in draws.sample(sorted(seen), min(moments, len(seen))):
+            travel(run, tick)
+            assert run.tick == tick
+            assert digest(run) == seen[tick], tick
+        assert run._run(NEVER) is not None
+        assert run.ended
+        assert run.tick == end
+
+    return steer
+
+
 KERNELS = [reduction, handed_over, exchanged, divergent]
 
 
@@ -130,24 +156,7 @@ def test_every_moment_is_the_same_again(
     launch, args = arguments(kernel, rng)
     if seed is not None:
         launch = kernel.configure(launch.config.grid, launch.config.block, cluster=launch.config.cluster, seed=seed)
-    draws = random.Random(int(rng.integers(1 << 30)))
-
-    def steer(run: DebuggedLaunch) -> None:
-        seen: dict[int, str] = {}
-        while run._run(run.tick + draws.choice([1, 2, 7, 30, 100])) is None:
-            run._settle(None)
-            seen[run.tick] = digest(run)
-        end = run.tick
-        assert len(run.history.checkpoints) <= 5 < end // 11
-        for tick in draws.sample(sorted(seen), min(25, len(seen))):
-            travel(run, tick)
-            assert run.tick == tick
-            assert digest(run) == seen[tick], tick
-        assert run._run(NEVER) is not None
-        assert run.ended
-        assert run.tick == end
-
-    debugged(launch, *args, steer=steer)
+    debugged(launch, *args, steer=travelled(rng, [1, 2, 7, 30, 100], 25))
     if kernel is reduction:
         np.testing.assert_array_equal(args[2], np.full(3, 2 * args[1].sum(), np.float32))
     elif kernel is handed_over:
@@ -160,6 +169,16 @@ def test_every_moment_is_the_same_again(
         with ptxdsl.use("emulator"):
             divergent[1, 48](*before)
         np.testing.assert_array_equal(args[1], before[1])
+
+
+@pytest.mark.parametrize("program", [blackwell_matmul, hopper_matmul], ids=["tcgen05", "wgmma"])
+def test_tensor_cores_and_copies(program: Any, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "INTERVAL", 1500)
+
+    def launch(a: Any, b: Any, c: Any) -> None:
+        debugged(program.launch, a, b, c, steer=travelled(rng, [200, 2000], 4))
+
+    check_product(launch, rng, 128, 128, 128)
 
 
 def test_what_is_printed_again_is_not_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
