@@ -20,7 +20,7 @@ from .session import EditorBreakpoint, Session, same_file
 
 __all__ = ["Adapter"]
 
-_REASONS = {"finding": "exception", "begin": "step", "data": "data breakpoint"}
+_REASONS = {"finding": "exception", "begin": "step"}
 
 
 class Adapter(Inspection):
@@ -151,6 +151,8 @@ class Adapter(Inspection):
     def on_setBreakpoints(self, arguments: dict[str, Any]) -> Answer:  # noqa: N802
         source = arguments["source"]
         path, number = source.get("path") or "", source.get("sourceReference") or 0
+        if not path and not number:
+            raise DebugError("setBreakpoints takes a source with a `path` or a `sourceReference`")
         made = []
         for wanted in arguments.get("breakpoints") or ():
             self._ids += 1

@@ -25,14 +25,14 @@ def debug_point(h: Handler, _: DebugPoint) -> None:
         launch = h.load(h.block, Block.LAUNCH, pointer)
         for clock in (Launch.NANOSECONDS, Launch.CYCLES):
             h.store(tick, launch, clock - Launch.nbytes)
-    changed = _changed(h, control, tick)
+    _note_changed(h, control, tick)
     flags, focused = _flags(h, control, place), _focused(h, control, h.active)
     with h.ir.if_then(h.likely(_asked(h, flags, Flag.LOG_STOP, Flag.LOG_FOCUS, focused), False)):
         _log(h, control, tick, place)
     asked = _asked(h, flags, Flag.STOP, Flag.STOP_FOCUS, focused)
     paused = h.nonzero(h.load(control, DebugControl.PAUSE, i32))
     reached = h.ir.icmp_unsigned(">=", tick, h.load(control, DebugControl.TARGET, i64))
-    stops = h.ir.or_(h.ir.or_(asked, changed), h.ir.or_(paused, reached))
+    stops = h.ir.or_(asked, h.ir.or_(paused, reached))
 
     def leave() -> None:
         h.stop(Status.CALLBACK)
@@ -107,22 +107,12 @@ def _log(h: Handler, control: Any, tick: Any, place: Any) -> None:
     h.store(h.ir.add(count, h.i64(1)), control, DebugControl.COUNT)
 
 
-def _changed(h: Handler, control: Any, tick: Any) -> Any:
-    """Whether the statement before this one has changed what is watched, and to stop then."""
+def _note_changed(h: Handler, control: Any, tick: Any) -> None:
+    """Note whether the statement before this one has changed what is watched."""
     word = h.load(control, DebugControl.WORD, i64)
-
-    def ask() -> Any:
-        now = h.ir.and_(_at(h, word), h.load(control, DebugControl.MASK, i64))
-        differs = h.ir.icmp_unsigned("!=", now, h.load(control, DebugControl.VALUE, i64))
-        with h.ir.if_then(differs):
+    with h.ir.if_then(h.likely(h.nonzero(word), False)):
+        now = h.load(h.ir.inttoptr(word, pointer), 0, i64)
+        now = h.ir.and_(now, h.load(control, DebugControl.MASK, i64))
+        with h.ir.if_then(h.ir.icmp_unsigned("!=", now, h.load(control, DebugControl.VALUE, i64))):
             h.store(now, control, DebugControl.VALUE)
             h.store(h.ir.sub(tick, h.i64(1)), control, DebugControl.CHANGED)
-        return h.ir.and_(differs, h.nonzero(h.load(control, DebugControl.STOPS_CHANGED, i32)))
-
-    return h.asked_if(h.nonzero(word), ask)
-
-
-def _at(h: Handler, address: Any) -> Any:
-    return h.load(h.ir.inttoptr(address, pointer), 0, i64)
-
-

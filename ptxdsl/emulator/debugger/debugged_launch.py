@@ -32,7 +32,7 @@ class Thread(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Why the launch has stopped: entry, breakpoint, step, pause, begin, exception, finding, data or goto."""
+    """Why the launch has stopped: entry, breakpoint, step, pause, begin, exception or finding; "" at the end."""
 
     reason: str
     text: str = ""
@@ -68,7 +68,6 @@ class DebuggedLaunch:
         self.thread = Thread(-1, 0, 0)
         self.error: EmulationError | None = None
         self.ended = False
-        self.paused = False
         self._state: BlockState | None = None
 
     # Where it is
@@ -167,7 +166,6 @@ class DebuggedLaunch:
     def _go(self, steps: Iterable[int]) -> Stop | None:
         if self.error is not None:
             raise self.error
-        self.paused = False
         wanted = frozenset(steps)
         flags, stops = self._flags(wanted)
         self.control.flag(flags)
@@ -204,13 +202,10 @@ class DebuggedLaunch:
         """Why to stop where compiled code has; None to go on."""
         state, warp, active, place = self._arrived()
         mine = (state.block, warp) == self.thread[:2] and active >> self.thread.lane & 1
-        if self.control["PAUSE"] or self.paused:
+        if self.control["PAUSE"]:
             self.control["PAUSE"] = 0
             self._settle(self.thread.lane if mine else None)
             return Stop("pause")
-        if self.control["WORD"] and self.control["CHANGED"] == self.tick - 1:
-            self._settle(self.thread.lane if mine else None)
-            return Stop("data")
         found = self._finding(state, warp, active, place)
         if found is not None:
             return found
@@ -297,8 +292,7 @@ class DebuggedLaunch:
         state, warp, active, place = self._arrived()
         flags = self.control.flags_of(place)
         mine = (state.block, warp) == self.thread[:2] and bool(active >> self.thread.lane & 1)
-        changed = self.control["WORD"] and self.control["STOPS_CHANGED"] and self.control["CHANGED"] == self.tick - 1
-        return bool(flags & Flag.STOP or (flags & Flag.STOP_FOCUS and mine) or self.control["PAUSE"] or changed)
+        return bool(flags & Flag.STOP or (flags & Flag.STOP_FOCUS and mine) or self.control["PAUSE"])
 
     def _fault(self, error: EmulationError, replay: bool) -> Stop:
         """The launch has gone wrong: its state is still there."""

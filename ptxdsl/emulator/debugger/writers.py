@@ -119,7 +119,7 @@ def _memory(launch: DebuggedLaunch, cell: Cell) -> Write:
         control["VALUE"] = int.from_bytes(ctypes.string_at(word, 8), "little") & mask
         control["NBYTES"], control["ADDRESS"], control["GENERIC"] = cell.type.bytes, cell.address, cell.generic
         control["BLOCK"], control["ANYWHERE"] = block, cell.space == "global"
-        control["STORED"] = control["CHANGED"] = control["STOPS_CHANGED"] = 0
+        control["STORED"] = control["CHANGED"] = 0
 
     def enough(_: bool) -> bool:
         found[:] = [tick for tick in (max(control["STORED"], control["CHANGED"]),) if tick]

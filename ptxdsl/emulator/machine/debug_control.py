@@ -60,8 +60,6 @@ class DebugControl(Struct):
     """what they were last,"""
     CHANGED = field("Q")
     """and the tick of the statement that has changed them last, 0 where none has."""
-    STOPS_CHANGED = field("i")
-    """Whether to stop behind a change."""
     ANYWHERE = field("i")
     """Whether the addresses below are watched in all blocks, or only in BLOCK."""
     NBYTES = field("Q")
