@@ -93,6 +93,8 @@ class Inspection:
         if warp is None:
             return {"stackFrames": [], "totalFrames": 0}
         launch = self.launch()
+        if launch.has_ended(*warp):
+            return {"stackFrames": [], "totalFrames": 0}
         mine = warp == launch.thread[:2]
         thread = launch.thread if mine else self._lane(Thread(*warp, 0))
         place = launch.place if mine else launch.place_at(thread)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...ir import Instruction
 from ..runtime.block_state import BlockState, LaunchState
 from .execution import Execution, Group, Unit
-from .images import MemoryImage, Region, UnitImage, region_of
+from .images import HeapImage, MemoryImage, Region, UnitImage, region_of
 
 __all__ = ["History", "launch_memory"]
 
@@ -37,7 +37,7 @@ class Checkpoint(NamedTuple):
     stopped: bool
     quiescence: Any
     stamps: int
-    heap: tuple[int, dict[int, Any], dict[int, Any]]
+    heap: HeapImage
 
 
 def launch_memory(launch: LaunchState) -> Iterator[Region]:
@@ -90,14 +90,13 @@ class History:
         """Keep what there is now."""
         run, launch = self.execution, self.execution.launch
         before = self.checkpoints[-1] if self.checkpoints else None
-        heap = launch.spaces.memory.heap
         memory = [region_of(launch.memory), *launch_memory(launch)]
         units = {u: u.image(before.units.get(u) if before else None) for u in run.units if u not in run.spare}
         groups = [(group.number, group.unit, list(group.active)) for group in run.groups]
         self.checkpoints.append(Checkpoint(
             run.control["TICK"], MemoryImage(memory, before.memory if before is not None else None), units, groups,
             list(run.free), run.next, run.state, run.stopped, copy.copy(run.quiescence), run.control["STAMPS"],
-            (heap._end, {**heap.given}, {**heap.freed}),
+            HeapImage(launch.spaces.memory.heap),
         ))
         while len(self.checkpoints) > MOST or (len(self.checkpoints) > 2 and self.nbytes > self.limit):
             self.interval *= 2
@@ -118,7 +117,7 @@ class History:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Take the launch back."""
-        run, heap = self.execution, self.execution.launch.spaces.memory.heap
+        run = self.execution
         run.control["TICK"], run.control["STAMPS"] = checkpoint.tick, checkpoint.stamps
         checkpoint.memory.restore()
         for image in checkpoint.units.values():
@@ -132,4 +131,4 @@ class History:
         run.quiescence = copy.copy(checkpoint.quiescence)
         if run.pool is not None and run.groups:
             run.pool.running[0] = run.groups[0].number
-        heap._end, heap.given, heap.freed = checkpoint.heap[0], {**checkpoint.heap[1]}, {**checkpoint.heap[2]}
+        checkpoint.heap.restore()

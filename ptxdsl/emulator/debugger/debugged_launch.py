@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ...errors import EmulationError
@@ -12,13 +12,12 @@ from ...ir import Call, Instruction
 from ..machine.debug_control import Flag
 from ..machine.layout import LANES, Block, Warp
 from ..runtime.block_state import BlockState, LaunchState
-from ..tools.variable_names import Names
 from .breakpoints import Breakpoint, interpolated
 from .checkpoints import History
 from .execution import Execution
 from .places import Places
 from .probe import NEVER, debugged_code
-from .view import DebugError, Registers, View
+from .view import DebugError, View
 
 __all__ = ["DebuggedLaunch", "Stop", "Thread"]
 
@@ -47,15 +46,11 @@ class DebuggedLaunch:
     """
 
     def __init__(
-        self, launch: LaunchState, names: Names | None = None, functions: Mapping[int, str] | None = None,
-        history: int = 256 << 20, say: Callable[[str], object] = print,
+        self, launch: LaunchState, places: Places, history: int, say: Callable[[str], object] = print
     ) -> None:
-        self.launch, self.say = launch, say
+        self.launch, self.places, self.say = launch, places, say
         self.code, self.control = debugged_code(launch.spaces, launch.config.block)
         self.control.reset()
-        statements = list(self.code.graph.statements)
-        self.places = Places(launch.spaces.function.name, statements, names, functions or {})
-        self.registers = Registers(self.code, launch.spaces.function)
         self.execution = Execution(launch, self.code, self.control)
         self.history = History(self.execution, history)
         self.breakpoints: list[Breakpoint] = []
@@ -88,7 +83,7 @@ class DebuggedLaunch:
         frames, state = self.places.frames(self.place), self.state
         unit = next((u for u in self.execution.units if state in u.states), None)
         seen = frames[min(frame, len(frames) - 1)]
-        return View(state, unit, self.thread.warp, self.thread.lane, self.place, seen, self.registers)
+        return View(state, unit, self.thread.warp, self.thread.lane, self.place, seen, self.places.registers)
 
     def focus(self, thread: Thread) -> None:
         """Look at another thread of a block that runs. Raises DebugError where there is none."""
@@ -106,6 +101,11 @@ class DebuggedLaunch:
     def alive(self, state: BlockState, warp: int) -> int:
         """The lanes of a warp that have not ended."""
         return int(state.get_warp(warp, Warp.ALIVE, "I"))
+
+    def has_ended(self, block: int, warp: int) -> bool:
+        """Whether a warp of a block that runs has ended."""
+        state = next((s for s in self.execution.running() if s.block == block), None)
+        return state is not None and not self.alive(state, warp)
 
     def place_at(self, thread: Thread) -> int:
         """The statement that a thread of a block that runs is at."""
@@ -235,7 +235,7 @@ class DebuggedLaunch:
 
     def _view_of(self, state: BlockState, warp: int, lane: int, place: int) -> View:
         unit = next((u for u in self.execution.units if state in u.states), None)
-        return View(state, unit, warp, lane, place, self.places.frames(place)[0], self.registers)
+        return View(state, unit, warp, lane, place, self.places.frames(place)[0], self.places.registers)
 
     def _tell(self, point: Breakpoint, state: BlockState, warp: int, lane: int, place: int) -> None:
         if self.tick >= self.furthest:

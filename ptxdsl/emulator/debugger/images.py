@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..machine.allocation import address_of
+from ..machine.heap import Heap
 from ..runtime.block_state import BlockState
 from ..runtime.clusters import Clusters
 
-__all__ = ["MemoryImage", "Region", "UnitImage", "region_of"]
+__all__ = ["HeapImage", "MemoryImage", "Region", "UnitImage", "region_of"]
 
 PAGE = 64 << 10
 _KEPT = ("left", "code", "stride", "warps_memory", "warps", "_warps_view", "is_small", "_queue")
@@ -52,6 +53,19 @@ class MemoryImage:
         """Make memory what it was."""
         for address, page in self.pages.items():
             ctypes.memmove(address, page, len(page))
+
+
+class HeapImage:
+    """What ``malloc`` had given out; the bytes are the memory's."""
+
+    def __init__(self, heap: Heap) -> None:
+        self._heap = heap
+        self._kept = heap._end, {**heap.given}, {**heap.freed}
+
+    def restore(self) -> None:
+        """Make it what it was."""
+        self._heap._end = self._kept[0]
+        self._heap.given, self._heap.freed = {**self._kept[1]}, {**self._kept[2]}
 
 
 class UnitImage:

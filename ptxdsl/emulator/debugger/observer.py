@@ -19,7 +19,9 @@ from ..tools.observer import Observer
 from ..tools.variable_names import Names
 from .checkpoints import launch_memory
 from .debugged_launch import DebuggedLaunch, Thread
-from .images import MemoryImage
+from .images import HeapImage, MemoryImage
+from .places import Places
+from .probe import debugged_code
 
 __all__ = ["HISTORY", "Debugger", "flat_index"]
 
@@ -57,14 +59,15 @@ class Debugger(Observer):
 
     def rehearse(self, launch: LaunchState, run: Callable[[], object]) -> None:
         """Run the launch, keep what is found, and make its memory what it was."""
-        before = MemoryImage(launch_memory(launch))
+        before = MemoryImage(launch_memory(launch)), HeapImage(launch.spaces.memory.heap)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 run()
         except EmulationError as error:
             self._found = error if error.findings else None
         finally:
-            before.restore()
+            for image in before:
+                image.restore()
 
     def _findings(self, launch: DebuggedLaunch) -> list[tuple[str, list[int], Thread]]:
         found: list[tuple[str, list[int], Thread]] = []
@@ -96,11 +99,12 @@ class Debugger(Observer):
             raise error
 
     def _debugged(self, launch: LaunchState) -> DebuggedLaunch:
-        known = launch.spaces.notes.get(Debugger)
-        if known is None:
-            known = launch.spaces.notes[Debugger] = self._names(), self._functions()
-        names, functions = known
-        return DebuggedLaunch(launch, names, functions, self.history << 20, self.say)
+        known: dict[Any, Places] = launch.spaces.notes.setdefault(Debugger, {})
+        block = launch.config.block
+        if block not in known:
+            code, _ = debugged_code(launch.spaces, block)
+            known[block] = Places(launch.spaces.function, code, self._names(), self._functions())
+        return DebuggedLaunch(launch, known[block], self.history << 20, self.say)
 
     @property
     def kernel(self) -> Any:

@@ -7,10 +7,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...errors import Loc
-from ...ir import Call, Instruction, Symbol
+from ...ir import Function, Instruction, Register, Symbol
+from ...types import ScalarType
+from ..codegen.code import Code
+from ..tools.observed_thread import typed_registers
 from ..tools.variable_names import Constant, Held, Names
 
-__all__ = ["Frame", "Places"]
+__all__ = ["Frame", "Places", "Registers"]
 
 
 class Frame(NamedTuple):
@@ -23,6 +26,24 @@ class Frame(NamedTuple):
     constants: Mapping[str, Constant]
 
 
+class Registers:
+    """The registers of a kernel: their declared types, the statements that write each, the types of their numbers."""
+
+    def __init__(self, code: Code, declared: Iterable[Register]) -> None:
+        self.declared: dict[str, ScalarType] = {register.name: register.type for register in declared}
+        self.writers: dict[str, list[int]] = {}
+        for place, op in enumerate(code.graph.def_use):
+            for register in op.writes:
+                self.writers.setdefault(register.name, []).append(place)
+        self.types: dict[str, ScalarType] = {}
+        """Of registers of bits: by the instructions that write them, or else read them."""
+        for written in (True, False):
+            for statement in code.graph.statements:
+                for name, kind in typed_registers(statement, written):
+                    if kind.kind != "b":
+                        self.types.setdefault(name, kind)
+
+
 class Places:
     """The statements of one kernel by their numbers.
 
@@ -30,9 +51,11 @@ class Places:
     """
 
     def __init__(
-        self, kernel: str, statements: list[Instruction | Call], names: Names | None, functions: Mapping[int, str]
+        self, function: Function, code: Code, names: Names | None, functions: Mapping[int, str]
     ) -> None:
-        self.kernel, self.statements, self.names, self._functions = kernel, statements, names, functions
+        self.kernel, self.statements = function.name, list(code.graph.statements)
+        self.names, self._functions = names, functions
+        self.registers = Registers(code, function.registers)
         self._frames: dict[int, list[Frame]] = {}
 
     def frames(self, place: int) -> list[Frame]:

@@ -16,17 +16,16 @@ _Entries = list[tuple[int, int]]
 
 
 class Moment(NamedTuple):
-    """Where a launch is: the tick, the thread in focus, whether it has failed there, or ended."""
+    """Where a launch is: the tick, the thread in focus, whether it has failed there."""
 
     tick: int
     thread: Thread
     failed: bool
-    ended: bool
 
 
 def moment(launch: DebuggedLaunch) -> Moment:
     """Where it is now."""
-    return Moment(launch.tick, launch.thread, launch.error is not None, launch.ended)
+    return Moment(launch.tick, launch.thread, launch.error is not None)
 
 
 def travel(launch: DebuggedLaunch, tick: int, thread: Thread | None = None) -> None:
@@ -43,16 +42,13 @@ def travel(launch: DebuggedLaunch, tick: int, thread: Thread | None = None) -> N
 
 def return_to(launch: DebuggedLaunch, where: Moment) -> None:
     """Go forward again to where it was."""
-    if where.failed or where.ended:
-        travel(launch, where.tick)
+    travel(launch, where.tick)
+    if where.failed:
         launch._run(NEVER)
-    else:
-        travel(launch, where.tick)
-    if not where.ended:
-        try:
-            launch.focus(where.thread)
-        except DebugError:
-            launch.thread = where.thread
+    try:
+        launch.focus(where.thread)
+    except DebugError:  # of a block that does not run yet
+        launch.thread = where.thread
 
 
 def _restore(launch: DebuggedLaunch, tick: int) -> int:
@@ -84,7 +80,7 @@ def search(launch: DebuggedLaunch, last: int, prepare: Callable[[], None], found
 
 def _last(launch: DebuggedLaunch) -> int:
     """The tick of the last statement that has begun before now."""
-    return launch.tick if launch.error is not None or launch.ended else launch.tick - 1
+    return launch.tick if launch.error is not None else launch.tick - 1
 
 
 def back(launch: DebuggedLaunch, how: str) -> Stop:

@@ -8,20 +8,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...errors import PtxError
-from ...ir import Call, Function, Instruction
+from ...ir import Call, Instruction
 from ...launch import Buffer
 from ...types import TYPES, ScalarType
-from ..codegen.code import Code
 from ..machine.address_spaces import AddressRange
 from ..machine.layout import LANES, LOCAL_START, SHARED_START, SPACE_BITS, Block, Warp
 from ..runtime.block_state import BlockState
 from ..runtime.faults import block_of, thread_of
-from ..tools.observed_thread import number, typed_registers
+from ..tools.observed_thread import number
 from ..tools.variable_names import Constant, Held
 from .execution import Unit
-from .places import Frame
+from .places import Frame, Registers
 
-__all__ = ["ArrayView", "Cell", "DebugError", "Number", "Registers", "View"]
+__all__ = ["ArrayView", "Cell", "DebugError", "Number", "View"]
 
 Number = Any
 """int, float or bool."""
@@ -109,24 +108,6 @@ class ArrayView(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.type}[{', '.join(map(str, self.shape))}]"
-
-
-class Registers:
-    """The registers of a kernel: their declared types, the statements that write each, the types of their numbers."""
-
-    def __init__(self, code: Code, function: Function) -> None:
-        self.declared: dict[str, ScalarType] = {register.name: register.type for register in function.registers}
-        self.writers: dict[str, list[int]] = {}
-        for place, op in enumerate(code.graph.def_use):
-            for register in op.writes:
-                self.writers.setdefault(register.name, []).append(place)
-        self.types: dict[str, ScalarType] = {}
-        """Of registers of bits: by the instructions that write them, or else read them."""
-        for written in (True, False):
-            for statement in code.graph.statements:
-                for name, kind in typed_registers(statement, written):
-                    if kind.kind != "b":
-                        self.types.setdefault(name, kind)
 
 
 class View:

@@ -109,7 +109,7 @@ def _memory(launch: DebuggedLaunch, cell: Cell) -> Write:
     control, nbytes = launch.control, min(8, cell.type.bytes)
     word = cell.host & ~7
     mask = ((1 << 8 * nbytes) - 1 << 8 * (cell.host - word)) & (1 << 64) - 1
-    mine = launch.execution.unit_of(state).states if cell.space != "global" and not where.ended else None
+    mine = launch.execution.unit_of(state).states if cell.space != "global" else None
     block = state.block
     found: list[int] = []
 
