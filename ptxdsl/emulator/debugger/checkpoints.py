@@ -64,6 +64,8 @@ class History:
         self.execution, self.limit = execution, limit
         self.checkpoints: list[Checkpoint] = []
         self.interval = INTERVAL
+        self.full = False
+        """Whether the copies have come to take more than is allowed, and some were dropped."""
         self.missing = self._refusal()
         if not self.missing:
             self.take()
@@ -98,9 +100,14 @@ class History:
             list(run.free), run.next, run.state, run.stopped, copy.copy(run.quiescence), run.control["STAMPS"],
             HeapImage(launch.spaces.memory.heap),
         ))
-        while len(self.checkpoints) > MOST or (len(self.checkpoints) > 2 and self.nbytes > self.limit):
+        while len(self.checkpoints) > MOST or (len(self.checkpoints) > 2 and self._is_full()):
             self.interval *= 2
             self.checkpoints[1:] = self.checkpoints[2::2]
+
+    def _is_full(self) -> bool:
+        full = self.nbytes > self.limit
+        self.full |= full
+        return full
 
     @property
     def nbytes(self) -> int:

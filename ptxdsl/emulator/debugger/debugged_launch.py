@@ -283,9 +283,19 @@ class DebuggedLaunch:
             if replay:
                 control["PAUSE"] = 0  # the user means what goes forward
             if self.tick >= self.history.due and not replay:
-                self.history.take()
+                self._keep()
             if self.tick >= target or self._asked():
                 return None
+
+    def _keep(self) -> None:
+        """Keep a copy to go back to, and tell when these take all that they may."""
+        before = self.history.full
+        self.history.take()
+        if self.history.full and not before:
+            self.say(
+                f"the copies for going back take {self.history.limit >> 20} MiB: every second one is dropped from here "
+                f"on, and going back takes longer (more: history={self.history.limit >> 19})"
+            )
 
     def _asked(self) -> bool:
         """Whether compiled code has stopped for more than the tick."""

@@ -263,6 +263,26 @@ def test_copies_that_are_too_large_are_refused() -> None:
     assert (x[:32] == 1).all()
 
 
+def test_the_bound_of_the_copies_is_told(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "INTERVAL", 50)
+
+    @ptx_kernel
+    def fills(x: Ptr[u32]):
+        with loop(ptx.tid.x, 120_000, 1024) as i:
+            x[i] = i + 1
+
+    def steer(run: DebuggedLaunch) -> None:
+        travelled(rng, [60], 8)(run)
+        assert run.history.nbytes <= 1 << 20
+        assert run.history.interval > 50
+
+    x = np.zeros(120_000, np.uint32)
+    said = debugged(fills[1, 1024], x, steer=steer, history=1)
+    told = "the copies for going back take 1 MiB: every second one is dropped from here on, and going back takes longer"
+    assert said == [f"{told} (more: history=2)"]
+    np.testing.assert_array_equal(x, np.arange(1, 120_001))
+
+
 def test_dynamic_shared_memory_and_a_second_launch(rng: np.random.Generator) -> None:
     @ptx_kernel
     def reversed_(x: Ptr[f32]):
