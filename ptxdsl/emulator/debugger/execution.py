@@ -119,7 +119,7 @@ class Execution:
     def _new_unit(self) -> Unit:
         """States for another block, or cluster."""
         if self.spare:
-            return self.spare.pop()
+            return self.spare.pop(0)  # so that each block runs where it ran before
         if self.pool is None:
             state = BlockState(self.launch, self.code)
             state.own_blocks()

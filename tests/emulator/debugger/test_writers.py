@@ -12,7 +12,7 @@ import pytest
 import ptxdsl
 from debugged import debugged
 from ptxdsl import (
-    Array, MemoryFault, Ptr, f32, local, loop, mbarrier, ptx, ptx_kernel, reg, shared, u32, u64, when,
+    Array, MemoryFault, Ptr, break_if, f32, local, loop, mbarrier, ptx, ptx_kernel, reg, shared, u32, u64, when,
 )
 from ptxdsl.emulator.debugger.breakpoints import Breakpoint
 from ptxdsl.emulator.debugger.debugged_launch import DebuggedLaunch, Thread
@@ -130,6 +130,30 @@ def test_what_a_copy_has_written() -> None:
     assert (write.value, write.block) == ("6", (0, 0, 0))
     assert write.statement is not None
     np.testing.assert_array_equal(out, x)
+
+
+@ptx_kernel
+def in_turn(flags: Ptr[u32], out: Ptr[u32]):
+    tile, t, b = shared(u32, 32), ptx.tid.x, ptx.ctaid.x
+    tile[t] = 100 * b + t  # its own
+    with when(b < 3):
+        with loop():
+            break_if(ptx.ld.acquire.gpu.u32(flags + (b + 1)) != 0)
+    ptx.bar.warp.sync(0xFFFFFFFF)
+    ptx.st.release.gpu.u32(flags + b, 1)
+    out[b * 32 + t] = tile[31 - t]  # at last
+
+
+def test_blocks_that_run_at_the_same_time() -> None:
+    flags, out = np.zeros(4, np.uint32), np.zeros(128, np.uint32)
+    for block in range(4):
+        flags[:] = 0
+        thread, names = Thread(block, 0, 7), ["tile[5]", "t", "b"]
+        writes = asked(in_turn[4, 32], flags, out, at="at last", thread=thread, names=names)
+        assert [(w.value, w.block[0], w.thread[0]) for w in writes] == [
+            (str(100 * block + 5), block, 5), ("7", block, 7), (str(block), block, 7),
+        ]
+        assert writes[0].loc is not None and writes[0].loc.line == line_of("its own")
 
 
 def test_by_address_and_in_foreign_ptx() -> None:
