@@ -181,7 +181,8 @@ class Session(Debugger):
             return True
         of_ptx = bool(point.source) or same_file(point.path, self.ptx_file)
         point.file = None if of_ptx else next((f for f in launch.places.files if same_file(f, point.path)), "")
-        later = [line for line in launch.places.lines(point.file) if line >= point.wanted]
+        lines = launch.places.lines(point.file)
+        later = [line for line in lines if line >= point.wanted >= lines[0]]
         point.line = later[0] if later else point.wanted
         return bool(later)
 

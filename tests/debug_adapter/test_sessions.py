@@ -114,12 +114,18 @@ def expected(rounds: int = 8) -> np.ndarray[Any, Any]:
 
 def test_a_session(adapter: Client, script: Path) -> None:
     end, adds = line_of("the end"), line_of("adds")
-    answers = adapter.start(script, {str(script): [{"line": end, "condition": "ctaid.x == 1 and acc > 0"}]})
-    assert [(a["verified"], a["line"]) for a in answers] == [(False, end)]
+    never = line_of("to shared memory") + 2
+    answers = adapter.start(script, {str(script): [
+        {"line": end, "condition": "ctaid.x == 1 and acc > 0"}, {"line": never, "condition": "0"}, {"line": 1},
+        {"line": len(SCRIPT.splitlines())},
+    ]})
+    assert not any(answer["verified"] for answer in answers)
     stop = adapter.stop()
     assert (stop["reason"], stop["hitBreakpointIds"]) == ("breakpoint", [answers[0]["id"]])
     changed = [e["body"]["breakpoint"] for e in adapter.seen if e["event"] == "breakpoint"]
-    assert changed == [{"id": answers[0]["id"], "verified": True, "line": end}]
+    assert [(c["id"], c["verified"], c["line"]) for c in changed] == [
+        (answers[0]["id"], True, end), (answers[1]["id"], True, never),
+    ]  # the others are no lines of a kernel
     frames = adapter.frames()
     launched = SCRIPT.splitlines().index("    total[2, 64](128, x, out)") + 1
     assert [(f["name"], f["line"]) for f in frames] == [("total", end), ("launch", launched)]
