@@ -26,8 +26,8 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Graph", "graph", "synchronize",
     )),
     "tools": ("Profiling, debugging, tuning", (
-        "profile", "forecast", "Forecast", "timeline", "trace_thread", "debug", "outcomes", "compare", "autotune",
-        "Config", "Loc",
+        "profile", "numerics", "forecast", "Forecast", "timeline", "trace_thread", "debug", "outcomes", "compare",
+        "autotune", "Config", "Loc",
     )),
 }
 """The names of `ptxdsl` that are neither types nor errors nor modules."""
@@ -37,7 +37,7 @@ MODULES = (
 )
 CLASSES = (
     "Kernel", "DeviceArray", "Stream", "Event", "Graph", "Texture", "Sampler", "Surface", "Config", "Support",
-    "Pipeline", "Forecast", "forecast", "timeline",
+    "Pipeline", "Forecast", "forecast", "numerics", "timeline",
 )
 
 

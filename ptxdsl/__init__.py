@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from .gpu.assembler import assemble
     from .emulator.outcomes.api import outcomes
     from .emulator.debugger.prompt import debug
+    from .emulator.tools.numerics import numerics
     from .emulator.tools.profile import profile
     from .emulator.tools.thread_trace import trace_thread
     from .forecasting.forecast import Forecast, forecast
     from .errors import (
         AliasError, AssembleError, BarrierError, ConfigError, ControlFlowError, DeadlockError, DriverError,
-        EmulationError, EscapeError, LaunchError, Loc, LostUpdateError, MemoryFault, ParseError, PerformanceWarning,
-        PtxError, PtxTypeError, PtxWarning, RaceError, StructureError, TargetError, TraceError, TrapError, TruthError,
-        UninitializedError, UnknownInstruction, VerifyError,
+        EmulationError, EscapeError, LaunchError, Loc, LostUpdateError, MemoryFault, NumericalError, ParseError,
+        PerformanceWarning, PtxError, PtxTypeError, PtxWarning, RaceError, StructureError, TargetError, TraceError,
+        TrapError, TruthError, UninitializedError, UnknownInstruction, VerifyError,
     )
     from .pipeline import Pipeline
     from .testing.comparing import compare
@@ -71,7 +72,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AliasError", "Array", "AssembleError", "BarrierError", "Config", "ConfigError", "ControlFlowError",
     "DeadlockError", "DeviceArray", "DriverError", "EmulationError", "EscapeError", "Event", "Forecast", "Graph", "In",
-    "InOut", "Kernel", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "Out", "ParseError",
+    "InOut", "Kernel", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "NumericalError", "Out", "ParseError",
     "PerformanceWarning", "Pipeline", "Ptr", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "Sampler",
     "ScalarType", "Stream", "StructureError", "Support", "Surface", "TargetError", "TensorMap", "Texture", "TraceError",
     "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "__version__", "assemble",
@@ -79,9 +80,9 @@ __all__ = [
     "check", "compare", "const", "continue_if", "debug", "device", "dtype_of", "dynamic_shared", "e2m1", "e2m1p4x4",
     "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2", "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2",
     "e5m2x2", "e5m2x4", "empty", "f16", "f16x2", "f32", "f32x2", "f64", "forecast", "from_dlpack", "global_", "graph",
-    "label", "load", "local", "loop", "managed", "maximum", "minimum", "otherwise", "outcomes", "pack", "pinned",
-    "pred", "printf", "processors", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4", "s16",
-    "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "synchronize", "tensor_map",
+    "label", "load", "local", "loop", "managed", "maximum", "minimum", "numerics", "otherwise", "outcomes", "pack",
+    "pinned", "pred", "printf", "processors", "profile", "ptx", "ptx_func", "ptx_kernel", "reg", "s2f6x2", "s8", "s8x4",
+    "s16", "s16x2", "s32", "s64", "samplerref", "select", "shared", "supports", "surfref", "synchronize", "tensor_map",
     "texref", "tf32", "timeline", "to_device", "trace_thread", "u8", "u8x4", "u16", "u16x2", "u32", "u64", "ue5m3x2",
     "ue8m0", "ue8m0x2", "ue8m0x4", "unpack", "use", "when", "zeros",
 ]
@@ -93,8 +94,8 @@ _SUBMODULES = (
 _HOMES = (
     "errors", "types", "ir.signature", "language", "config", "kernel", "kernel.device_arrays", "kernel.streams",
     "launch.directions", "isa.support", "kernel.textures", "launch.tensor_maps", "pipeline", "tuning", "gpu.assembler",
-    "testing.comparing", "emulator.tools.profile", "emulator.tools.thread_trace", "emulator.debugger.prompt",
-    "emulator.outcomes.api", "forecasting.forecast", "timelines.timeline",
+    "testing.comparing", "emulator.tools.profile", "emulator.tools.numerics", "emulator.tools.thread_trace",
+    "emulator.debugger.prompt", "emulator.outcomes.api", "forecasting.forecast", "timelines.timeline",
 )
 """The modules that define the public names, the cheapest to import first."""
 

@@ -20,14 +20,15 @@ from typing import Any
 from .errors import ConfigError, PtxError, caller, did_you_mean, similar
 
 __all__ = [
-    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "Dump", "backend_token", "current", "device", "observer", "override",
-    "report", "sanitizers", "use", "variables", "write_dump",
+    "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "TWINS", "Dump", "backend_token", "current", "device", "error_limit",
+    "observer", "override", "report", "sanitizers", "use", "variables", "write_dump",
 ]
 
 BACKENDS = ("auto", "gpu", "emulator")
 ALL_SANITIZERS = ("memory", "race", "order", "init", "barrier")
 SANITIZERS = (*ALL_SANITIZERS, "cas")
 """``cas`` is by name only: what it finds does no harm."""
+TWINS = ("float64",)
 DUMPS = ("ptx", "cubin", "sass", "log")
 LOGS = ("off", "info", "debug")
 _PREFIX = "PTXDSL_"
@@ -82,6 +83,17 @@ def sanitizers(value: Any, wrong: Callable[[str], PtxError]) -> frozenset[str] |
     return _chosen(list(value) if isinstance(value, Iterable) else [value], SANITIZERS, wrong)
 
 
+def error_limit(value: Any, wrong: Callable[[str], PtxError]) -> float:
+    """The largest relative error that is allowed; ``wrong`` makes the error for what is no number from 0 on."""
+    try:
+        limit = float(value)
+    except (TypeError, ValueError):
+        limit = -1.0
+    if not limit >= 0:
+        raise wrong(f"max_error is a number from 0 on, not {value!r}")
+    return limit
+
+
 _SWITCH: dict[str, Iterable[str]] = {"all": ALL_SANITIZERS, "1": ALL_SANITIZERS, "off": (), "0": ()}
 
 
@@ -91,6 +103,14 @@ def _names(what: str, known: tuple[str, ...], also: str = "") -> Callable[[objec
 
 def _sanitize(what: str, text: str) -> frozenset[str] | None:
     return sanitizers(_SWITCH.get(text, _split(text)), _names(what, SANITIZERS, "all, off, or "))
+
+
+def _twin(what: str, text: str) -> str | None:
+    return None if text in ("off", "0") else _one_of(*TWINS, "off")(what, text)
+
+
+def _max_error(what: str, text: str) -> float:
+    return error_limit(text, lambda _: _wrong(what, text, "a number from 0 on, as 1e-5"))
 
 
 def _dump(what: str, text: str) -> Dump:
@@ -151,6 +171,10 @@ class Config:
     """Files to write: ``ptx``, ``cubin``, ``sass``, ``log``, separated by commas, then ``@folder``."""
     sanitize: frozenset[str] | None = field(default=None, metadata={"read": _sanitize})
     """The emulator's checks: ``memory``, ``race``, ``init``, ``barrier``, separated by commas; ``all`` or ``off``."""
+    twin: str | None = field(default=None, metadata={"read": _twin})
+    """``float64``: launches on the emulator are followed in float64 (:func:`ptxdsl.numerics`); ``off`` if unset."""
+    max_error: float | None = field(default=None, metadata={"read": _max_error})
+    """The largest relative error that their results may have."""
     seed: int | None = field(default=None, metadata={"read": _number(r"\d{1,9}", "a number from 0 to 999999999")})
     """The seed of a random schedule of the warps on the emulator; they run in a fixed order if unset."""
     emulator_threads: int | None = field(
@@ -310,7 +334,7 @@ class override:
         if name not in _READERS:
             hint = did_you_mean(similar(name, _READERS), otherwise=f"the settings are {', '.join(_READERS)}")
             raise ConfigError(f"there is no setting {name!r}", loc=caller(), hint=hint)
-        if isinstance(value, str) or (name in ("device", "emulator_threads") and value is not None):
+        if isinstance(value, str) or (name in ("device", "emulator_threads", "max_error") and value is not None):
             return _READERS[name](name, str(value))
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool, "nvtx": bool}
         if name in kinds and not isinstance(value, kinds[name]):

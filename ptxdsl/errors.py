@@ -26,7 +26,8 @@ offers a repair that can be pasted. The tree, with the stable code of each class
         ├── RaceError             P503   two threads, one location, no order
         ├── BarrierError          P504   a barrier that not all threads can reach, or misuse of one
         ├── DeadlockError         P505   warps that wait for each other for ever
-        └── TrapError             P506   trap, or a failed check()
+        ├── TrapError             P506   trap, or a failed check()
+        └── NumericalError        P507   a result further from float64 than was allowed
 
     PtxWarning                    P600   something that may not be what was meant
     └── PerformanceWarning        P601   something that costs time
@@ -43,7 +44,8 @@ from typing import Any, ClassVar, NamedTuple
 
 __all__ = [
     "AliasError", "AssembleError", "BarrierError", "ConfigError", "ControlFlowError", "DeadlockError", "DriverError",
-    "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "ParseError",
+    "EmulationError", "EscapeError", "LaunchError", "Loc", "LostUpdateError", "MemoryFault", "NumericalError",
+    "ParseError",
     "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
     "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
     "did_you_mean", "is_internal", "similar",
@@ -372,6 +374,12 @@ class TrapError(EmulationError):
     """The kernel executed ``trap``, or a ``check()`` failed."""
 
     code = "P506"
+
+
+class NumericalError(EmulationError):
+    """A result that is further from what it is in float64 than was allowed; nothing else is wrong with the launch."""
+
+    code = "P507"
 
 
 class PtxWarning(UserWarning):

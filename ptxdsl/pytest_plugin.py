@@ -1,7 +1,7 @@
 """A plugin of pytest: a suite runs its kernels under the emulator's sanitizer, and under many schedules of the warps.
 
 ``pytest --ptx-sanitize`` and ``pytest --ptx-seeds N`` change nothing in the suite; the markers ``ptx_sanitize`` and
-``ptx_seeds`` do so for single tests. What the emulator finds fails the test with the line of the kernel first. The
+``ptx_seeds`` do so for single tests. ``pytest --ptx-max-error E`` follows all launches in float64. What the emulator finds fails the test with the line of the kernel first. The
 fixture ``assert_outcomes`` tests code without locks: a launch of a few threads, in all executions that PTX's memory
 model allows::
 
@@ -57,6 +57,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "seeds", dest="ptx_seeds", type=int, metavar="N",
         help="run each test in N random schedules of the warps: of the seeds 1 to N, or from --ptx-seed on",
     )
+    option(
+        "max-error", dest="ptx_max_error", type=float, metavar="E",
+        help="follow all kernels in float64, and fail where a result has a larger relative error",
+    )
     parser.addini("ptxdsl_sanitize", "the checks where no option says: all, or some, separated by commas")
     parser.addini("ptxdsl_seeds", "the number of schedules of each test where no option says")
 
@@ -71,6 +75,9 @@ def pytest_configure(config: pytest.Config) -> None:
     _checked_number("ptxdsl_seeds", int(seeds) if seeds and seeds.isdecimal() else seeds)
     _checked_number("--ptx-seeds", config.getoption("ptx_seeds"))
     _checked_number("--ptx-seed", config.getoption("ptx_seed"))
+    limit = config.getoption("ptx_max_error")
+    if limit is not None and not limit >= 0:
+        raise pytest.UsageError(f"--ptx-max-error is {limit}; it can be a number from 0 on")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -79,6 +86,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     said = [f"sanitize={tools}" for tools in [_tools(config)] if tools]
     if seeds:
         said.append(f"seed={seeds[0]}" if len(seeds) == 1 else f"seeds={seeds[0]} to {seeds[-1]}")
+    said += [f"max_error={limit:g}" for limit in [config.getoption("ptx_max_error")] if limit is not None]
     return [f"ptxdsl: {', '.join(said)}"] if said else []
 
 
@@ -103,7 +111,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Run a test and its fixtures with its settings."""
-    with _settings(_tools(item.config, item), _seed(item)):
+    with _settings(_tools(item.config, item), _seed(item), item.config.getoption("ptx_max_error")):
         return (yield)
 
 
@@ -195,14 +203,15 @@ def _seed(item: Any) -> int | None:
 
 
 @contextmanager
-def _settings(tools: str | None, seed: int | None) -> Iterator[None]:
+def _settings(tools: str | None, seed: int | None, max_error: float | None) -> Iterator[None]:
     """Settings for this thread, and as variables for others and for processes."""
-    if tools is None and seed is None:
+    if tools is None and seed is None and max_error is None:
         yield
         return
     from .config import override
 
-    changed: dict[str, Any] = {"backend": "emulator", "sanitize": tools, "seed": seed}
+    changed: dict[str, Any] = {"backend": "emulator", "sanitize": tools, "seed": seed, "max_error": max_error}
+    changed["twin"] = None if max_error is None else "float64"
     changed = {name: value for name, value in changed.items() if value is not None}
     before = {f"PTXDSL_{name.upper()}": os.environ.get(f"PTXDSL_{name.upper()}") for name in changed}
     os.environ.update({f"PTXDSL_{name.upper()}": str(value) for name, value in changed.items()})

@@ -29,12 +29,14 @@ from .run import Run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..emulator.tools import numerics as following
     from ..emulator.tools.tiers import Tiers
     from ..forecasting.machines import Machine
     from ..forecasting.result import Forecast
     from ..gpu.assembler import Assembled
     from ..gpu.cubin import Attributes
     from ..gpu.occupancy import BlockSizes, Occupancy, SharedSize
+    from ..launch import Argument
     from .report import Report
 
 __all__ = ["Dispatcher", "Launch"]
@@ -105,7 +107,7 @@ class Dispatcher:
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,
         seed: int | None = None, schedule: str | None = None, priority: int | None = None, programmatic: bool = False,
-        sync_domain: str | None = None, stack: int = 0,
+        sync_domain: str | None = None, stack: int = 0, twin: str | None = None, max_error: float | None = None,
     ) -> Launch:
         """A launch with all its options: see :class:`~ptxdsl.launch.LaunchConfig`.
 
@@ -113,7 +115,7 @@ class Dispatcher:
         """
         geometry = LaunchConfig(
             grid, block, shared, cluster, cooperative, stream, sanitize, seed, schedule, priority, programmatic,
-            sync_domain, stack,
+            sync_domain, stack, twin, max_error,
         )
         return Launch(self, Prepared(geometry, check(backend), stream))
 
@@ -220,11 +222,13 @@ class Prepared:
     was compiled for it.
     """
 
-    __slots__ = ("backend", "checked", "config", "fast_paths", "plans", "stream", "tried")
+    __slots__ = ("backend", "checked", "config", "fast_paths", "numerics", "plans", "stream", "tried")
 
     def __init__(self, geometry: LaunchConfig, backend: str | None, stream: object) -> None:
         self.config, self.backend, self.stream = geometry, backend, stream
         self.checked: CompiledKernel | None = None
+        self.numerics: following.numerics | None = None
+        """What the latest launch that was followed in float64 has shown."""
         self.fast_paths: dict[Any, tuple[object, Callable[[], bool] | None, FastPath]] = {}
         self.plans: Any = b""
         """What machine code makes launches by (`ptxdsl.gpu.launch_code.Plans`), the latest plan first."""
@@ -276,6 +280,27 @@ class Launch:
     def config(self) -> LaunchConfig:
         """The geometry and the options."""
         return self.prepared.config
+
+    @property
+    def numerics(self) -> following.numerics:
+        """What the latest launch has shown that was followed in float64: see :class:`ptxdsl.numerics`.
+
+        >>> from ptxdsl import Ptr, f32, ptx, ptx_kernel
+        >>> @ptx_kernel
+        ... def third(x: Ptr[f32]):
+        ...     x[ptx.tid.x] /= 3.0
+        >>> launch = third.configure(1, 32, backend="emulator", twin="float64")
+        >>> launch(np.ones(32, np.float32))
+        >>> f"{launch.numerics.outputs[0].error:.1e}"
+        '3.0e-08'
+        """
+        found = self.prepared.numerics
+        if found is None:
+            raise LaunchError(
+                f"no launch of this geometry of kernel `{self.kernel.entry}` was followed in float64", loc=caller(),
+                hint='`launch = kernel.configure(grid, block, twin="float64")`, then `launch(...)`',
+            )
+        return found
 
     def __repr__(self) -> str:
         config = self.config
@@ -417,13 +442,28 @@ class Launch:
         if key is None:
             run.warm(geometry, arguments)
             return
-        run(geometry, arguments)
+        if geometry.twin is not None:
+            self._follow(run, geometry, arguments, observer)
+        else:
+            run(geometry, arguments)
         # Other constants can be equal and yet different, as 0.0 and -0.0 are.
         if observer is None and all(type(value) in (int, bool, str) for value in constants.values()):
             by_name = [names.index(name) if name in names else None for name in named]
             positions = [*range(len(given) - len(named)), *by_name]
             launched = Launched(given, tuple(named), positions, arguments, observed, generation)
             self._keep(run, geometry, launched, key if len(constants) == len(named) else None)
+
+    def _follow(self, run: Run, geometry: LaunchConfig, arguments: list[Argument], observer: Any) -> None:
+        """Launch and follow it in float64, if the observer of the ``with`` block around does not do so anyway."""
+        from ..emulator.tools.numerics import numerics as follow
+
+        if isinstance(observer, follow):
+            self.prepared.numerics = observer
+            run(geometry, arguments)
+            return
+        self.prepared.numerics = found = follow(geometry.max_error)
+        with found:
+            run(geometry, arguments)
 
     def _chosen(self, kernel: CompiledKernel) -> tuple[str, LaunchConfig]:
         """The backend, and the geometry with the settings that are in force."""
@@ -433,6 +473,14 @@ class Launch:
             geometry = replace(geometry, sanitize=settings.sanitize)
         if backend == "emulator" and geometry.seed is None and settings.seed is not None and not geometry.schedule:
             geometry = replace(geometry, seed=settings.seed)
+        free = geometry.twin is None and geometry.schedule is None and config.observer.get() is None
+        if backend == "emulator" and settings.twin is not None and free:
+            geometry = replace(geometry, twin=settings.twin, max_error=settings.max_error)
+        if backend == "gpu" and geometry.twin is not None:
+            raise LaunchError(
+                f"twin={geometry.twin!r} is the emulator's, and kernel `{kernel.entry}` is launched on a GPU",
+                loc=caller(), hint='`.configure(grid, block, twin="float64", backend="emulator")`',
+            )
         if backend == "gpu" and geometry.schedule is not None:
             raise LaunchError(
                 f"schedule={geometry.schedule!r} is the emulator's, and kernel `{kernel.entry}` is launched on a GPU",

@@ -63,6 +63,11 @@ class EmulatorRun:
         if capture is None:
             self._run(geometry, arguments)
             return
+        if geometry.twin is not None:
+            raise LaunchError(
+                f"kernel `{self.entry}` is followed in float64, and cannot be captured in a graph", loc=caller(),
+                hint="launch it outside of the capture",
+            )
         refuse_host_arrays(self.entry, (b for b in buffers_of(arguments) if not isinstance(b.owner, TracksWrites)))
         capture.record(partial(self._run, geometry, arguments))
 
@@ -143,7 +148,8 @@ class EmulatorRun:
     def fast_path(self, geometry: LaunchConfig) -> FastPath | None:
         """The same launch as long as the settings are the same: what is left is to bind the arguments and to run."""
         settings, bind = config.current(), self.bind
-        if settings.log == "debug" or geometry.schedule is not None:  # each launch is reported, or explored
+        if settings.log == "debug" or geometry.schedule is not None or geometry.twin is not None:
+            # each launch is reported, explored or followed
             return None
         if current_stream(geometry, None) in captures:
             return None

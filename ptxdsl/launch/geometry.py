@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
-from ..config import SANITIZERS, sanitizers
+from ..config import SANITIZERS, TWINS, error_limit, sanitizers
 from ..errors import LaunchError, caller
 from ..isa.targets import TARGETS, Limits, limits
 
@@ -141,8 +141,10 @@ class LaunchConfig:
     ``priority`` goes first; a ``programmatic`` one may begin before the one before it on its stream ends, and waits
     for that by ``griddepcontrol.wait``; ``sync_domain="remote"`` keeps its fences from waiting for the stores of
     other launches; each thread has a call stack of ``stack`` bytes or more, where a kernel calls itself or what it
-    calls is not known when it is assembled. ``traced`` is the module that the text was printed from, with what only a
-    sanitizer asks. A dimension is an int or a tuple of one to three. Raises LaunchError for what no GPU can launch.
+    calls is not known when it is assembled. With ``twin="float64"`` the emulator follows every float in float64
+    (:func:`ptxdsl.numerics`); a result with a larger error than ``max_error`` is a NumericalError. ``traced`` is the
+    module that the text was printed from, with what only a sanitizer asks. A dimension is an int or a tuple of one to
+    three. Raises LaunchError for what no GPU can launch.
 
     >>> config = LaunchConfig((4, 2), 256)
     >>> config.grid, config.block, config.blocks
@@ -162,6 +164,8 @@ class LaunchConfig:
     programmatic: bool = False
     sync_domain: str | None = None
     stack: int = 0
+    twin: str | None = None
+    max_error: float | None = None
     traced: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -192,6 +196,22 @@ class LaunchConfig:
             put(self, "seed", _integer("seed", self.seed, 0, (1 << 32) - 1, ""))
         if self.schedule is not None:
             self._check_schedule()
+        if self.twin is not None or self.max_error is not None:
+            self._check_twin()
+
+    def _check_twin(self) -> None:
+        if self.twin not in TWINS:
+            wanted = " or ".join(map(repr, TWINS))
+            why = " where max_error is given" if self.twin is None else ""
+            raise LaunchError(f"twin is {wanted}{why}, not {self.twin!r}", loc=caller(), hint=f'`twin="{TWINS[0]}"`')
+        if self.max_error is not None:
+            limit = error_limit(self.max_error, lambda text: LaunchError(text, loc=caller()))
+            object.__setattr__(self, "max_error", limit)
+        if self.schedule is not None:
+            raise LaunchError(
+                f"a launch is followed, or has a schedule: twin={self.twin!r} and schedule={self.schedule!r}",
+                loc=caller(), hint="leave one of them out",
+            )
 
     def _check_schedule(self) -> None:
         if not isinstance(self.schedule, str) or not (self.schedule == "explore" or _SCHEDULE.fullmatch(self.schedule)):

@@ -22,7 +22,7 @@ from .data import fit, guard_mask, put, slots_of, source
 from .access import access_of
 from .registry import emits
 
-__all__ = ["ATOMIC_OPS", "array_of", "element_at", "place_at", "spill", "update"]
+__all__ = ["ATOMIC_OPS", "array_of", "changed", "element_at", "place_at", "spill", "update"]
 
 ATOMIC_OPS = {
     "add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap",
@@ -101,21 +101,21 @@ def update(h: Handler, op: Atomic | MakeBulk, place: Any, operands: list[Any], h
         return h.ir.extract_value(h.ir.cmpxchg(place, operands[0], operands[1], "seq_cst", "seq_cst"), 0)
     old = h.ir.load(place, align=bits // 8)
     if not host_atomic:
-        h.ir.store(_new(h, op.operation, op.function, old, operands), place, align=bits // 8)
+        h.ir.store(changed(h, op.operation, op.function, old, operands), place, align=bits // 8)
         return old
     before, again, done = h.ir.block, h.block_named("again"), h.block_named("changed")
     h.ir.branch(again)
     h.ir.position_at_end(again)
     seen = h.ir.phi(old.type)
     seen.add_incoming(old, before)
-    pair = h.ir.cmpxchg(place, seen, _new(h, op.operation, op.function, seen, operands), "seq_cst", "seq_cst")
+    pair = h.ir.cmpxchg(place, seen, changed(h, op.operation, op.function, seen, operands), "seq_cst", "seq_cst")
     seen.add_incoming(h.ir.extract_value(pair, 0), h.ir.block)
     h.ir.cbranch(h.ir.extract_value(pair, 1), done, again)
     h.ir.position_at_end(done)
     return seen
 
 
-def _new(h: Handler, operation: str, function: str, old: Any, operands: list[Any]) -> Any:
+def changed(h: Handler, operation: str, function: str, old: Any, operands: list[Any]) -> Any:
     """The number that an operation leaves."""
     if function:
         form = lookup(function)[0]

@@ -22,7 +22,7 @@ from .control import await_lanes
 from .data import guard_mask, put, slots_of, source
 from .registry import emits
 
-__all__ = ["Members", "sources_of", "words"]
+__all__ = ["Members", "permuted", "sources_of", "words"]
 
 words = lanes_of(i32)
 
@@ -137,7 +137,7 @@ def shuffle(h: Handler, op: Shuffle) -> None:
     slots = slots_of(h, (op.dest, op.predicate))
     value = source(h, op.a, LANES)
     lanes, within = sources_of(h, op.mode, op.constant, op.b, op.c)
-    found = _permute(h, value, lanes) if op.constant is None else h.ir.shuffle_vector(value, value, lanes)
+    found = permuted(h, value, lanes) if op.constant is None else h.ir.shuffle_vector(value, value, lanes)
     missing = group.missing_sources(op)
     members = group.check(op.members, missing) if op.members else None
     if missing is not None and not op.members:
@@ -211,7 +211,7 @@ def _lanes(h: Handler, mode: str, b: Any, c: Any) -> tuple[Any, Any]:
     return h.ir.select(good, to, lane), good
 
 
-def _permute(h: Handler, value: Any, lanes: Any) -> Any:
+def permuted(h: Handler, value: Any, lanes: Any) -> Any:
     """value[lanes[i]] in each lane i: by way of memory, since hosts have gathers, where they have nothing better."""
     element = value.type.element
     if element.width == 32 and permutes():
@@ -356,9 +356,9 @@ def _of_groups(h: Handler, name: str, value: Any, members: Any) -> Any:
     following, none = lowest(h.ir.and_(members, above)), h.splat(h.i32(LANES))
     for _ in range(5):
         some = h.ir.icmp_unsigned("!=", following, none)
-        value = h.ir.select(some, joined(value, _permute(h, value, following)), value)
-        following = h.ir.select(some, _permute(h, following, following), none)
-    return _permute(h, value, lowest(members))
+        value = h.ir.select(some, joined(value, permuted(h, value, following)), value)
+        following = h.ir.select(some, permuted(h, following, following), none)
+    return permuted(h, value, lowest(members))
 
 
 _PLAIN = {"add": "add", "and": "and_", "or": "or_", "xor": "xor"}

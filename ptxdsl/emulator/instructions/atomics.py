@@ -8,7 +8,7 @@ from .lowering import Lowering, lowers
 from .micro_op import MicroOp
 from .operand_classes import SINK, OperandClass
 
-__all__ = ["Atomic"]
+__all__ = ["Atomic", "function_of"]
 
 ONE_HOST_THREAD = ("warp", "cta", "cluster")
 """Scopes whose threads the same host thread runs."""
@@ -55,7 +55,7 @@ def atomic(low: Lowering, statement: Instruction) -> None:
     kinds = tuple(tuple(part.kind for part in value) for value in given)
     low.emit(
         Atomic(
-            op, _function(low, statement, op, address), kind.bits,
+            op, function_of(low, statement, op, address), kind.bits,
             form.space != "shared" and form.effects.scope not in ONE_HOST_THREAD, form.effects.scope == "sys", places,
             tuple(part.kind for part in dests), kinds, guard.kind, low.divergent,
         ),
@@ -63,7 +63,7 @@ def atomic(low: Lowering, statement: Instruction) -> None:
     )
 
 
-def _function(low: Lowering, statement: Instruction, op: str, address: Address) -> str:
+def function_of(low: Lowering, statement: Instruction, op: str, address: Address) -> str:
     """The instruction that computes the new value, where it is more than one operation of the host."""
     kind = statement.form.type
     assert kind is not None

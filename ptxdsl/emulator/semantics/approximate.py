@@ -2,7 +2,8 @@
 
 PTX bounds their errors and fixes their special values, not their bits. Here they are polynomials (Chebyshev fits, the
 highest error of each beside it) in vector code: a call of the host's library for each lane would cost fifty times
-more. All stay well within the manual's bounds. The f16 and bf16 forms are the f32 function rounded.
+more. All stay well within the manual's bounds. The f16 and bf16 forms are the f32 function rounded. In f64, which PTX
+has of ``rsqrt`` only and the float64 twins of numbers of all (:mod:`.float64`), they are the host's library's.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ def _polynomial(x: Real, coefficients: tuple[float, ...]) -> Real:
     return total
 
 
-def _function(name: str) -> Callable[[Callable[[Real], Real]], None]:
-    """Register a function of an f32 for every format it has forms in."""
+def _function(name: str, of_host: str) -> Callable[[Callable[[Real], Real]], None]:
+    """Register a function of an f32 for every format it has forms in; in f64 it is that of C's library."""
 
     def register(function: Callable[[Real], Real]) -> None:
         @semantics(name)
         def build(form: Form, a: Bits) -> Bits:
             (value,), (layout,) = each(form, (a,))
+            if layout.bits == 64:
+                return value.reals().library(of_host).to_bits()
             ftz = "ftz" in form.tokens
             value = flush(value, layout) if ftz else value
             result = function(widen(value, layout))
@@ -73,12 +76,12 @@ def _exp2(x: Real) -> Real:
     return _polynomial(x - whole, _EXP2) * _power(half) * _power(exponent - half)
 
 
-@_function("ex2")
+@_function("ex2", "exp2")
 def _ex2(x: Real) -> Real:
     return _exp2(x)
 
 
-@_function("lg2")
+@_function("lg2", "log2")
 def _lg2(x: Real) -> Real:
     tiny = x.compare("<", 2.0**-126)
     bits = tiny.pick(x * 2.0**23, x).to_bits()
@@ -104,17 +107,17 @@ def _sine(x: Real, quarter: int) -> Real:
     return (value.to_bits() ^ ((place & 2) << 30)).reals()
 
 
-@_function("sin")
+@_function("sin", "sin")
 def _sin(x: Real) -> Real:
     return x.compare("==", 0.0).pick(x, _sine(x, 0))
 
 
-@_function("cos")
+@_function("cos", "cos")
 def _cos(x: Real) -> Real:
     return _sine(x, 1)
 
 
-@_function("tanh")
+@_function("tanh", "tanh")
 def _tanh(x: Real) -> Real:
     size = abs(x)
     far = 1.0 - 2.0 / (_exp2(size * 2.8853900817779268) + 1.0)

@@ -377,6 +377,18 @@ class Real:
         full = f"llvm.{name}.{b.suffix(_LETTER[self.bits])}"
         return self._same(b.call(full, self.value.type, self.value, *(self._of(other) for other in others)))
 
+    def library(self, name: str) -> Real:
+        """A function of C's library, lane by lane: of f64, and slow."""
+        ir_, double, i32 = self.b.ir, _FLOATS[64], ir.IntType(32)
+        function = ir_.module.globals.get(name) or ir.Function(ir_.module, ir.FunctionType(double, [double]), name)
+        if self.b.width == 1:
+            return self._same(ir_.call(function, [self.value]))
+        found = undefined(self.value.type)
+        for lane in range(self.b.width):
+            one = ir_.call(function, [ir_.extract_element(self.value, i32(lane))])
+            found = ir_.insert_element(found, one, i32(lane))
+        return self._same(found)
+
     def __abs__(self) -> Real:
         return self.call("fabs")
 
