@@ -1,9 +1,9 @@
 """A plugin of pytest: a suite runs its kernels under the emulator's sanitizer, and under many schedules of the warps.
 
 ``pytest --ptx-sanitize`` and ``pytest --ptx-seeds N`` change nothing in the suite; the markers ``ptx_sanitize`` and
-``ptx_seeds`` do so for single tests. ``pytest --ptx-max-error E`` follows all launches in float64. What the emulator finds fails the test with the line of the kernel first. The
-fixture ``assert_outcomes`` tests code without locks: a launch of a few threads, in all executions that PTX's memory
-model allows::
+``ptx_seeds`` do so for single tests. ``pytest --ptx-max-error E`` follows all launches in float64. What the emulator
+finds fails the test with the line of the kernel first. The fixture ``assert_outcomes`` tests code without locks: a
+launch of a few threads, in all executions that PTX's memory model allows::
 
     def test_message(assert_outcomes):
         assert_outcomes(message[2, 1], x, flag, out, never=lambda o: o.out[0] == 1 and o.out[1] == 0)
