@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -36,6 +37,12 @@ def pytest_sessionstart() -> None:
     pytest parses what is imported, and before 3.11.8 Python fails when two threads parse at once (gh-106905).
     """
     import ptxdsl.emulator.jit.compilation  # noqa: F401
+
+
+def pytest_collection_finish() -> None:
+    """Leave the collected tests, which live as long as the run, out of what the collector visits."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
