@@ -19,6 +19,7 @@ from .. import (
 from ..blackwell import matmul as blackwell_matmul
 from ..gguf import FORMATS
 from ..hopper import matmul as hopper_matmul
+from ..hopper import stream
 
 __all__ = ["FACTS", "Facts"]
 
@@ -225,6 +226,9 @@ FACTS: dict[str, Facts] = {
     "hopper.matmul": Facts(
         "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 2048 x 2048 x 2048",
         lambda: hopper_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), sample=1),
+    "hopper.stream": Facts(
+        "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 16 x 4096 x 7168",
+        lambda: stream.matmul(_half(16, 7168), _half(7168, 4096))),
     "hopper.flash": Facts(
         _QKV, _ATTENTION, f"bf16, {_PREFILL}", _attend(tensor_cores="wgmma"), sample=4),
     "hopper.varlen": Facts(

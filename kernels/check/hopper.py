@@ -11,7 +11,7 @@ from ... import bf16, dtype_of, e4m3, f16, f32, s32
 from ...bench import Row, compare
 from .. import attention, reference
 from ..blackwell import matmul as blackwell_matmul
-from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul
+from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul, stream
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -20,12 +20,12 @@ E4M3 = dtype_of(e4m3)
 _FALSE, _TRUE = (False, False), (True, True)
 
 
-def _product(name: str, function: Callable[..., Any]) -> Row:
+def _product(name: str, function: Callable[..., Any], rows: int = 140) -> Row:
     rng = np.random.default_rng()
-    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((140, 200), (200, 72)))
-    bias, out = rng.standard_normal(72).astype(np.float32), np.full((140, 72), np.nan, np.float32)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((rows, 200), (200, 72)))
+    bias, out = rng.standard_normal(72).astype(np.float32), np.full((rows, 72), np.nan, np.float32)
     expected = a.astype(np.float64) @ b.astype(np.float64) + bias
-    return compare(f"{name}, 140 x 200 x 72, bias", lambda: function(a, b, bias=bias, out=out), out, expected, 1e-5)
+    return compare(f"{name}, {rows} x 200 x 72, bias", lambda: function(a, b, bias=bias, out=out), out, expected, 1e-5)
 
 
 def _flash() -> Row:
@@ -101,6 +101,12 @@ ENTRIES: dict[str, Entry] = {
             matmul.Kind(e4m3, e4m3, bf16, _FALSE, matmul.Plan(256, 128, 4, 1)),
         )
     ], lowest="sm_90a", registers=168),
+    "stream": Entry(lambda: _product("hopper.stream", stream.matmul, 20), lambda: [
+        stream.kernel_of(kind) for kind in (
+            stream.Kind(bf16, bf16, bf16, 16, True), stream.Kind(f16, f16, f32, 64, False),
+            stream.Kind(e4m3, e4m3, bf16, 32, False),
+        )
+    ], lowest="sm_90", registers=168),
     "flash": Entry(_flash, lambda: [
         flash.flash_kernel(flash.Kind(bf16, dim, True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),

@@ -1,13 +1,12 @@
 """Attention of one query a sequence: the query heads that share keys are the rows of one product by mma.sync.
 
-The keys of all sequences are shared evenly among persistent blocks, one a multiprocessor (`decode_work`). A warp of a
+The keys of all sequences are shared evenly among persistent blocks, one a multiprocessor (`shares`). A warp of a
 block brings tiles of k and v by tensor copies to a ring of stages; four warps take 16 rows of keys each: the product of
 the heads with them, the online softmax, and the product of the weights, which stay in registers, with the values. Where
 a piece of a sequence ends, the four states are merged by way of shared memory.
 
-What is a whole sequence is stored. Else the state goes to global memory, and an arrival is published; the block that
-ends the sequence waits for those before it, which began earlier, and merges the states in their order. An arrival is a
-number that no other launch has, so that nothing needs zeros beforehand, and what waited for it removes it.
+What is a whole sequence is stored. Else the state goes to global memory, and the block that ends the sequence merges
+the states in their order.
 
 It takes sm_90: tensor copies and mbarriers; no instruction of one generation alone.
 """
@@ -15,10 +14,8 @@ It takes sm_90: tensor copies and mbarriers; no instruction of one generation al
 from __future__ import annotations
 
 from functools import cache, reduce
-from itertools import count
 from math import e, inf, log2
 from operator import add
-from secrets import randbits
 from typing import Any
 
 import numpy as np
@@ -33,7 +30,7 @@ from ..attention_arguments import check_size
 from ..online import finite, inverse
 from .decode_ring import SLAB, WARPS, Heads, Kind, Ring, place_of, plan_of
 from .decode_state import KEYS, ROWS, Partials, State
-from .decode_work import Lengths, Piece, Share
+from .shares import Arrivals, Lengths, Piece, Share, arrival
 
 __all__ = ["CAPABILITIES", "attend", "decode_kernel"]
 
@@ -44,17 +41,18 @@ THREADS = (WARPS + 1) * 32
 _HELD = 128
 """Columns of queries that are held in registers; more are loaded from shared memory each time."""
 _BARRIER = 1
-_arrivals = count(randbits(62))
 
 
 class _Consumer:
     """The four warps that multiply."""
 
     def __init__(
-        self, ring: Ring, share: Share, heads: Heads, partials: Partials, q: Any, out: Any, factor: Any
+        self, ring: Ring, share: Share, heads: Heads, partials: Partials, arrivals: Arrivals, q: Any, out: Any,
+        factor: Any,
     ) -> None:
         self.ring, self.kind, self.plan = ring, ring.kind, ring.plan
         self.share, self.heads, self.partials, self.q, self.out = share, heads, partials, q, out
+        self.arrivals = arrivals
         self.state = State(self.kind.dtype, self.plan.dim, self.kind.halves, factor)
         self.warp, self.lane = ptx.tid.x >> 5, ptx.laneid
         self.row, self.column = self.lane >> 2, (self.lane & 3) << 1
@@ -160,7 +158,7 @@ class _Consumer:
             self.meet()
         if part is not None:
             with when(~whole & (ptx.tid.x == 0)):
-                self.partials.publish(part)
+                self.arrivals.publish(part)
 
     def store(self, piece: Piece, first: int, part: Any, whole: Any) -> None:
         """Add up what the warps have in ``merged``, the columns from ``first`` on, and store it."""
@@ -197,14 +195,12 @@ class _Consumer:
 
     def combine(self, piece: Piece) -> None:
         """Merge the states of all pieces of a sequence, of which this block has the last one: a warp each fourth."""
-        first = self.share.block_of(self.share.start - piece.tile)
-        parts = ptx.ctaid.x + 1 - first
-        with loop(ptx.tid.x, parts, WARPS * 32) as number:
-            self.partials.take(self.part(first, number))
+        first, parts = self.share.parts(piece)
+        self.arrivals.take(first, parts, WARPS * 32)
         self.meet()
         self.state.reset()
         with loop(self.warp, parts, WARPS) as number:
-            sums, states = self.partials.of(self.part(first, number))
+            sums, states = self.partials.of(self.arrivals.part(first, number))
             rows = [self.row + 8 * half for half in self.state.halves]
             found = [states.load(row * 2, width=2) for row in rows]
             loaded = [
@@ -215,14 +211,10 @@ class _Consumer:
             self.state.add([top for top, _ in found], totals, loaded)
         self.finish(piece)
 
-    def part(self, first: Any, number: Any) -> Any:
-        """Of the blocks from ``first`` on, the first one's piece begins the sequence, the others' go on."""
-        return (first + number) * 2 + (number == 0).to(u32)
-
 
 @cache
 def decode_kernel(kind: Kind) -> Kernel:
-    """``(q, k, v, lengths, out, sums, arrived, arrival, batch, heads, group, parts, longest, factor[, table, pages])``.
+    """``(q, k, v, lengths, out, sums, arrived, number, batch, heads, group, parts, longest, factor[, table, pages])``.
 
     k and v are maps of (sequences and heads, keys, D), or of the pages.
     """
@@ -232,7 +224,7 @@ def decode_kernel(kind: Kind) -> Kernel:
     table_type: Any = None if index is None else Array[index, 2]
 
     def run(
-        q: Any, k: Any, v: Any, lengths: Any, out: Any, sums: Any, arrived: Any, arrival: Any, batch: Any, count: Any,
+        q: Any, k: Any, v: Any, lengths: Any, out: Any, sums: Any, arrived: Any, number: Any, batch: Any, count: Any,
         group: Any, parts: Any, longest: Any, factor: Any, table: Any = None, pages: Any = None,
     ) -> None:
         def length(sequence: Any) -> Any:
@@ -251,27 +243,27 @@ def decode_kernel(kind: Kind) -> Kernel:
             with when(ptx.tid.x >= WARPS * 32):
                 ring.produce(share, k, v, heads, place_of(kind, heads, table, pages))
             with otherwise():
-                partials = Partials.behind(sums, arrived, arrival, plan.dim)
-                _Consumer(ring, share, heads, partials, q, out, factor).run()
+                partials, arrivals = Partials.behind(sums, plan.dim), Arrivals(arrived, number)
+                _Consumer(ring, share, heads, partials, arrivals, q, out, factor).run()
 
     options: dict[str, Any] = {"name": kind.name, "maxntid": THREADS, "minnctapersm": 1}
     if kind.table is None:
         @ptx_kernel(**options)
         def dense(
             q: Ptr[dtype], k: TensorMap, v: TensorMap, lengths: lengths_type, out: Ptr[dtype], sums: Ptr[f32],
-            arrived: Ptr[u64], arrival: u64, batch: u32, heads: u32, group: u32, parts: u32, longest: u32, factor: f32,
+            arrived: Ptr[u64], number: u64, batch: u32, heads: u32, group: u32, parts: u32, longest: u32, factor: f32,
         ) -> None:
-            run(q, k, v, lengths, out, sums, arrived, arrival, batch, heads, group, parts, longest, factor)
+            run(q, k, v, lengths, out, sums, arrived, number, batch, heads, group, parts, longest, factor)
 
         return dense
 
     @ptx_kernel(**options)
     def paged(
         q: Ptr[dtype], k: TensorMap, v: TensorMap, lengths: lengths_type, out: Ptr[dtype], sums: Ptr[f32],
-        arrived: Ptr[u64], arrival: u64, batch: u32, heads: u32, group: u32, parts: u32, longest: u32, factor: f32,
+        arrived: Ptr[u64], number: u64, batch: u32, heads: u32, group: u32, parts: u32, longest: u32, factor: f32,
         table: table_type, pages: u32,
     ) -> None:
-        run(q, k, v, lengths, out, sums, arrived, arrival, batch, heads, group, parts, longest, factor, table, pages)
+        run(q, k, v, lengths, out, sums, arrived, number, batch, heads, group, parts, longest, factor, table, pages)
 
     return paged
 
@@ -312,7 +304,7 @@ def attend(
     arrived = arguments.empty_like(q, (2 * blocks,), u64)
     launch = decode_kernel(kind).configure(blocks, THREADS, shared=plan.shared, **options)
     launch(
-        q, *maps, lengths, out, sums, arrived, next(_arrivals), batch, heads, group, parts, longest, scale * log2(e),
+        q, *maps, lengths, out, sums, arrived, arrival(), batch, heads, group, parts, longest, scale * log2(e),
         *(() if table is None else (table, pages)),
     )
     return out

@@ -15,7 +15,7 @@ from ... import (
 )
 
 from .decode_state import ROWS
-from .decode_work import Piece, Share
+from .shares import Piece, Share
 
 __all__ = ["SLAB", "WARPS", "Heads", "Kind", "Plan", "Ring", "place_of", "plan_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any, NamedTuple
 
-from ... import ScalarType, break_if, f32, loop, maximum, mma, ptx, reg, warp, when
+from ... import ScalarType, f32, maximum, mma, ptx, reg, warp, when
 
 from ..online import finite
 
@@ -97,32 +97,19 @@ class State:
 
 
 class Partials(NamedTuple):
-    """The states of pieces in global memory, two of a block: of the piece that goes on a sequence, of one that begins.
+    """The states of pieces in global memory: ``sums`` are 16 x dim of each.
 
-    ``sums`` are 16 x dim of each, ``states`` the greatest score and the total of each row, ``arrived`` the arrivals.
+    ``states`` are the greatest score and the total of each row.
     """
 
     sums: Any
     states: Any
-    arrived: Any
-    arrival: Any
     dim: int
+
+    @classmethod
+    def behind(cls, sums: Any, dim: int) -> Partials:
+        """The states lie behind the sums of all blocks."""
+        return cls(sums, sums + ptx.mul.wide.u32(ptx.nctaid.x, 2 * ROWS * dim), dim)
 
     def of(self, part: Any) -> tuple[Any, Any]:
         return self.sums + ptx.mul.wide.u32(part, ROWS * self.dim), self.states + ptx.mul.wide.u32(part, 2 * ROWS)
-
-    @classmethod
-    def behind(cls, sums: Any, arrived: Any, arrival: Any, dim: int) -> Partials:
-        """The states lie behind all sums."""
-        return cls(sums, sums + ptx.mul.wide.u32(ptx.nctaid.x, 2 * ROWS * dim), arrived, arrival, dim)
-
-    def publish(self, part: Any) -> None:
-        """By one thread, behind a barrier of all that wrote the state."""
-        ptx.st.release.gpu.global_.u64(self.arrived + part, self.arrival)
-
-    def take(self, part: Any) -> None:
-        """Wait for an arrival and remove it, so that this launch can be repeated."""
-        place = self.arrived + part
-        with loop():
-            break_if(ptx.ld.acquire.gpu.global_.u64(place) == self.arrival)
-        place[0] = 0

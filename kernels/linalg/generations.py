@@ -1,7 +1,8 @@
 """Which instructions of the tensor cores make a product, and the kernels of the generations that have their own.
 
 ``mma.sync`` does all that ``matmul`` does. The designs for Hopper and Blackwell multiply two matrices of 16-bit or
-8-bit floats, and their epilogue adds no residual. A batch of which all share b is one product of as many rows.
+8-bit floats, and their epilogue adds no residual. A batch of which all share b is one product of as many rows. Of few
+rows, as decoding has them, b is streamed by blocks that share its k, too (`hopper.stream`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any, NamedTuple
 from ... import capability, cdiv, processors
 from .. import arguments
 from ..blackwell import matmul as blackwell
-from ..hopper import matmul as hopper
+from ..hopper import matmul as hopper, stream
 from ..tensor_products import DTYPES, EIGHT, RESULTS
 from .epilogue import ACTIVATIONS, Epilogue
 
 __all__ = ["WORDS", "Pair", "choose", "multiply", "pair"]
 
-_KERNELS: dict[str, Callable[..., Any]] = {"wgmma": hopper.matmul, "tcgen05": blackwell.matmul}
+_KERNELS: dict[str, Callable[..., Any]] = {
+    "wgmma": hopper.matmul, "tcgen05": blackwell.matmul, "stream": stream.matmul
+}
 WORDS = ("mma", *_KERNELS)
 _CAPABILITIES = {90: "wgmma", 100: "tcgen05", 103: "tcgen05"}
 _TILE = 64
@@ -52,21 +55,28 @@ def pair(a: Any, b: Any, out: Any) -> Pair | None:
 def choose(wanted: str | None, found: Pair | None, name: str, epilogue: Epilogue, tf32: bool) -> str:
     """The word for the instructions that make a product of a's dtype ``name``; an error where those ``wanted`` cannot.
 
-    Unasked, those of the GPU's generation make products that keep its multiprocessors busy with their large tiles.
+    Unasked, those of the GPU's generation make products that keep its multiprocessors busy with their large tiles, or
+    that have few rows, with the steps of a stream.
     8-bit floats are left to mma.sync on Hopper: its wgmma adds their products with fewer bits than float32 has.
     """
     if wanted == "mma" and name == "float32" and not tf32:
         raise arguments.wrong("tensor_cores is 'mma', which takes float32 rounded to tf32 only", hint="`tf32=True`")
     objection = _objection(found, name, epilogue)
+    if not objection and wanted == "stream" and found is not None and found.out.shape[0] > stream.most_rows(name):
+        objection = f"takes {stream.most_rows(name)} rows at most, not {found.out.shape[0]}"
     if wanted is not None:
         if wanted != "mma" and objection:
             raise arguments.wrong(f"tensor_cores is {wanted!r}, which {objection}", hint="leave `tensor_cores` out")
         return wanted
     word = "mma" if objection else _CAPABILITIES.get(capability(), "mma")
-    if word == "mma" or (word == "wgmma" and name in EIGHT):
-        return "mma"
+    if word == "mma":
+        return word
     assert found is not None
-    rows, columns = found.out.shape
+    (rows, columns), depth = found.out.shape, found.a.shape[1]
+    if rows <= stream.most_rows(name) and cdiv(columns, stream.COLUMNS) * cdiv(depth, _TILE) > processors():
+        return "stream"
+    if word == "wgmma" and name in EIGHT:
+        return "mma"
     return word if cdiv(rows, _TILE) * cdiv(columns, _TILE) > processors() else "mma"
 
 

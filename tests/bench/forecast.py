@@ -196,7 +196,7 @@ def quantised(n: int, k: int) -> Any:
     return lambda module: module.q4k_gemv(np.zeros((1, k), np.float16), np.zeros((n, k // 256 * 144), np.uint8), n)
 
 
-NORM, HOPPER = "norm", "hopper.matmul"
+NORM, HOPPER, STREAM = "norm", "hopper.matmul", "hopper.stream"
 LIBRARY = (
     Wanted("matmul bf16 8192", "h200", None, rate(2 * 8192**3, 790), "cuBLAS", HOPPER, product(8192, 8192, 8192), 1,
            long=True),
@@ -205,7 +205,8 @@ LIBRARY = (
     Wanted("matmul bf16 2048", "h100", None, rate(2 * 2048**3, 198), "pyptx", HOPPER, product(2048, 2048, 2048), 1),
     Wanted("matmul bf16 4096 x 7168 x 2048", *NIGHTLY, 179, "cuBLAS", HOPPER, product(4096, 7168, 2048), 1,
            long=True),
-    Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", HOPPER, product(16, 4096, 7168), 1),
+    Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", STREAM, product(16, 4096, 7168)),
+    Wanted("matmul bf16 64 x 7168 x 2048", *NIGHTLY, 13.2, "cuBLAS", STREAM, product(64, 7168, 2048)),
     Wanted("flash attention hd128, S 8192", "h100", None, rate(4 * 2 * 16 * 8192**2 * 128, 646), "FA3", "attention",
            attention(2, 16, 8192, 128), 1, long=True),
     Wanted("flash attention hd128 causal, S 8192", "h100", None, rate(2 * 2 * 16 * 8192**2 * 128, 602), "FA3",

@@ -118,6 +118,21 @@ def test_the_gpu_decides(
     assert chosen[2:] == (["tcgen05"] if word == "tcgen05" else [])
 
 
+@pytest.mark.parametrize(("number", "has"), [(90, True), (100, True), (80, False), (120, False)])
+def test_few_rows_are_streamed(
+    rng: np.random.Generator, chosen: list[str], monkeypatch: pytest.MonkeyPatch, number: int, has: bool
+) -> None:
+    """Where there are steps for all multiprocessors; of 8-bit floats on Hopper, too, whose mma.sync adds in float32."""
+    monkeypatch.setattr(generations, "capability", lambda: number)
+    a, b = random(rng, np.float16, 64, 200), random(rng, np.float16, 200, 24)
+    linalg.matmul(a, b)
+    linalg.matmul(a[:32].astype(E4M3), b.astype(E4M3))
+    assert chosen == (["stream", "stream"] if has else [])
+    close(linalg.matmul(a[:, :120], b[:120]), a[:, :120], b[:120])  # two steps
+    linalg.matmul(np.ones((130, 200), np.float16), b)
+    assert chosen[2:] == ([{90: "wgmma", 100: "tcgen05"}[number]] if has else [])
+
+
 def test_what_the_others_do(rng: np.random.Generator, chosen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What the designs for Hopper and Blackwell cannot do is done there by mma.sync and multiply-adds."""
     monkeypatch.setattr(generations, "capability", lambda: 90)
@@ -139,7 +154,7 @@ NAMES = "float16 or bfloat16 or float8_e4m3fn or float8_e5m2"
     ("call", "message"),
     [
         (lambda: linalg.matmul(A, B, tensor_cores="wmma"),
-         "tensor_cores is 'wmma'; it can be None or 'mma' or 'wgmma' or 'tcgen05'"),
+         "tensor_cores is 'wmma'; it can be None or 'mma' or 'wgmma' or 'tcgen05' or 'stream'"),
         (lambda: linalg.matmul(A.astype("f4"), B.astype("f4"), tensor_cores="mma"),
          "tensor_cores is 'mma', which takes float32 rounded to tf32 only"),
         (lambda: linalg.matmul(A.astype("f4"), B.astype("f4"), tf32=True, tensor_cores="wgmma"),
@@ -150,6 +165,10 @@ NAMES = "float16 or bfloat16 or float8_e4m3fn or float8_e5m2"
          "tensor_cores is 'wgmma', which adds no residual"),
         (lambda: linalg.matmul(A, B, bias=np.ones(4), tensor_cores="tcgen05"),
          "tensor_cores is 'tcgen05', which takes a bias of float16 or bfloat16 or float32, not float64"),
+        (lambda: linalg.matmul(np.ones((65, 3), "f2"), B, tensor_cores="stream"),
+         "tensor_cores is 'stream', which takes 64 rows at most, not 65"),
+        (lambda: linalg.matmul(np.ones((33, 3), E4M3), np.ones((3, 4), E4M3), tensor_cores="stream"),
+         "tensor_cores is 'stream', which takes 32 rows at most, not 33"),
         (lambda: linalg.matmul(A, np.stack([B, B]), tensor_cores="wgmma"),
          "tensor_cores is 'wgmma', which multiplies two matrices, or a batch of dense rows by one matrix"),
         (lambda: linalg.matmul(np.ones((2, 5, 3), "f2")[:, ::2], B, tensor_cores="wgmma"),

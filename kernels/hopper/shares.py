@@ -1,19 +1,27 @@
-"""How the keys of all sequences are shared among the blocks of a decoding launch: evenly, whatever the lengths.
+"""How persistent blocks share work evenly along a row of tiles, and tell each other where a share ends within a sum.
 
-The tiles of keys of all sequences and units (the query heads of one product) stand in one row, sequence by sequence and
-unit by unit, and each block takes as many neighbouring ones: a piece of a sequence, whole sequences, and a piece again.
-Lengths lie in the GPU's memory, so the blocks find their share themselves. A sequence without keys has a tile, too, so
-that somebody writes its zeros.
+The tiles that are added up, of all sequences and units, stand in one row, sequence by sequence and unit by unit, and
+each block takes as many neighbouring ones: a piece of a sequence, whole sequences, and a piece again. For decoding a
+tile is of keys, and a unit the query heads of one product; for a product of matrices there is one sequence, a tile is a
+step along k, and a unit a tile of the result. Lengths may lie in the GPU's memory: the blocks find their shares
+themselves. A sequence without keys has a tile, too, so that somebody writes its zeros.
+
+The block that ends a sequence waits for those before it, which began earlier. An arrival is a number that no other
+launch has, so that nothing needs zeros beforehand, and what waited for it removes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
+from secrets import randbits
 from typing import Any, NamedTuple
 
 from ... import break_if, loop, maximum, minimum, ptx, reg, select, u32, warp, when
 
-__all__ = ["Lengths", "Piece", "Share"]
+__all__ = ["Arrivals", "Lengths", "Piece", "Share", "arrival"]
+
+_numbers = count(randbits(62))
 
 
 class Lengths:
@@ -116,3 +124,44 @@ class Share:
             with when(unit == self.lengths.units):
                 unit.set(0)
                 sequence += 1
+
+    def parts(self, piece: Piece) -> tuple[Any, Any]:
+        """The first of the blocks that a sequence is shared by, which this one ends with ``piece``, and how many."""
+        first = self.block_of(self.start - piece.tile)
+        return first, ptx.ctaid.x + 1 - first
+
+
+def arrival() -> int:
+    """A number that no other launch has, in this process or another."""
+    return next(_numbers)
+
+
+class Arrivals(NamedTuple):
+    """What blocks have left in global memory, two parts each: of the piece that goes on a sequence, of one that begins.
+
+    ``numbers`` has two words a block, of any contents.
+    """
+
+    numbers: Any
+    own: Any
+    """That of the launch."""
+
+    @staticmethod
+    def part(first: Any, number: Any) -> Any:
+        """Of the blocks from ``first`` on, the first one's piece begins the sequence, the others' go on."""
+        return (first + number) * 2 + (number == 0).to(u32)
+
+    def publish(self, part: Any) -> None:
+        """By one thread, behind a barrier of all that wrote the part."""
+        ptx.st.release.gpu.global_.u64(self.numbers + part, self.own)
+
+    def take(self, first: Any, parts: Any, threads: int) -> None:
+        """Wait for all parts of a sequence, and remove their numbers, so that the launch can be repeated.
+
+        By so many threads, and then a barrier of theirs.
+        """
+        with loop(ptx.tid.x, parts, threads) as number:
+            place = self.numbers + self.part(first, number)
+            with loop():
+                break_if(ptx.ld.acquire.gpu.global_.u64(place) == self.own)
+            place[0] = 0
