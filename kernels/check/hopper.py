@@ -104,9 +104,9 @@ ENTRIES: dict[str, Entry] = {
     "stream": Entry(lambda: _product("hopper.stream", stream.matmul, 20), lambda: [
         stream.kernel_of(kind) for kind in (
             stream.Kind(bf16, bf16, bf16, 16, True), stream.Kind(f16, f16, f32, 64, False),
-            stream.Kind(e4m3, e4m3, bf16, 32, False),
+            stream.Kind(e4m3, e4m3, bf16, 16, False),
         )
-    ], lowest="sm_90", registers=168),
+    ], lowest="sm_90", registers=255),
     "flash": Entry(_flash, lambda: [
         flash.flash_kernel(flash.Kind(bf16, dim, True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),

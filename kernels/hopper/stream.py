@@ -192,14 +192,14 @@ def kernel_of(kind: Kind) -> Kernel:
 
 def most_rows(name: str) -> int:
     """The rows of a product of the dtype ``name`` at most: more of 8-bit floats do not fit into registers."""
-    return _ROWS[1] if name in EIGHT else _ROWS[-1]
+    return _ROWS[0] if name in EIGHT else _ROWS[-1]
 
 
 def matmul(
     a: Any, b: Any, *, bias: Any = None, activation: Callable[[Any], Any] | None = None, scale: float = 1.0,
     dtype: ScalarType | None = None, out: Any = None, blocks: int | None = None, **launch: Any,
 ) -> Any:
-    """``activation(scale * (a @ b) + bias)`` of at most 64 rows, of 8-bit floats 32, on sm_90 and later.
+    """``activation(scale * (a @ b) + bias)`` of at most 64 rows, of 8-bit floats 16, on sm_90 and later.
 
     Args:
         blocks: How many share the work at most; one for each multiprocessor by default.

@@ -159,7 +159,7 @@ def matmul(
         tf32: Whether float32 is rounded to tf32 and multiplied by tensor cores.
         tensor_cores: The instructions that multiply: "mma" (mma.sync), or, of float16, bfloat16 and 8-bit floats with
             no residual and one b, "wgmma" (sm_90a: `hopper.matmul`) or "tcgen05" (sm_100a: `blackwell.matmul`), or of
-            at most 64 rows (of 8-bit floats 32) "stream" (sm_90: `hopper.stream`, mma.sync with k split). None takes
+            at most 64 rows (of 8-bit floats 16) "stream" (sm_90: `hopper.stream`, mma.sync with k split). None takes
             what the GPU has where the product can be made so and is large, on the emulator "mma".
         out: Where to put the result; a new array of a's kind if None.
 

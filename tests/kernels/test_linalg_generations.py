@@ -126,7 +126,7 @@ def test_few_rows_are_streamed(
     monkeypatch.setattr(generations, "capability", lambda: number)
     a, b = random(rng, np.float16, 64, 200), random(rng, np.float16, 200, 24)
     linalg.matmul(a, b)
-    linalg.matmul(a[:32].astype(E4M3), b.astype(E4M3))
+    linalg.matmul(a[:16].astype(E4M3), b.astype(E4M3))
     assert chosen == (["stream", "stream"] if has else [])
     close(linalg.matmul(a[:, :120], b[:120]), a[:, :120], b[:120])  # two steps
     linalg.matmul(np.ones((130, 200), np.float16), b)
@@ -167,8 +167,8 @@ NAMES = "float16 or bfloat16 or float8_e4m3fn or float8_e5m2"
          "tensor_cores is 'tcgen05', which takes a bias of float16 or bfloat16 or float32, not float64"),
         (lambda: linalg.matmul(np.ones((65, 3), "f2"), B, tensor_cores="stream"),
          "tensor_cores is 'stream', which takes 64 rows at most, not 65"),
-        (lambda: linalg.matmul(np.ones((33, 3), E4M3), np.ones((3, 4), E4M3), tensor_cores="stream"),
-         "tensor_cores is 'stream', which takes 32 rows at most, not 33"),
+        (lambda: linalg.matmul(np.ones((17, 3), E4M3), np.ones((3, 4), E4M3), tensor_cores="stream"),
+         "tensor_cores is 'stream', which takes 16 rows at most, not 17"),
         (lambda: linalg.matmul(A, np.stack([B, B]), tensor_cores="wgmma"),
          "tensor_cores is 'wgmma', which multiplies two matrices, or a batch of dense rows by one matrix"),
         (lambda: linalg.matmul(np.ones((2, 5, 3), "f2")[:, ::2], B, tensor_cores="wgmma"),
