@@ -96,7 +96,7 @@ class _Block(Block):
         with loop(count):
             slot = from_side.wait()
             to_slot = to_side.acquire()
-            with loop(warp, self.plan.dim // 16 * units, TURNERS) as unit:
+            with loop(warp, self.plan.dim // 16 * units, TURNERS, unroll=4) as unit:
                 _transpose(self.copied[slot], self.v[to_slot], unit % units * _UNIT, unit // units * 16)
             tma.fence()
             ptx.bar.warp.sync(0xFFFFFFFF)

@@ -23,7 +23,7 @@ import numpy as np
 
 import forecast_kernels as kernels
 from norms import build_rms_norm, build_softmax
-from ptxdsl import Forecast, bf16, dtype_of, f32, forecast, tensor_map, u32, use
+from ptxdsl import Forecast, bf16, dtype_of, e4m3, f32, forecast, tensor_map, u32, use
 from ptxdsl.forecasting.calibration import EXPONENT, error_of
 from ptxdsl.text_table import table
 
@@ -181,6 +181,17 @@ def attention(batch: int, heads: int, tokens: int, dim: int, causal: bool = Fals
     )
 
 
+def attention_of_bytes(*shape: int) -> Any:
+    return lambda module: module.fp8_attention(*(np.zeros(shape, dtype_of(e4m3)) for _ in range(3)))
+
+
+def gradients(*shape: int) -> Any:
+    """Without the forward pass, whose result and logarithms are given."""
+    return lambda module: module.differentiate(
+        *(half(*shape) for _ in range(5)), np.zeros(shape[:3], np.float32), causal=False, scale=shape[-1] ** -0.5
+    )
+
+
 def decode(batch: int, heads: int, shared: int, keys: int, name: str = "decode_attention") -> Any:
     cache = batch, heads // shared, keys, 128
     return lambda module: getattr(module, name)(
@@ -213,6 +224,14 @@ LIBRARY = (
            "attention", attention(2, 16, 8192, 128, causal=True), 4, long=True),
     Wanted("flash attention hd64, S 16384", "h100", None, rate(4 * 32 * 16384**2 * 64, 497), "FA3", "attention",
            attention(1, 32, 16384, 64), 1, long=True),
+    Wanted("flash attention hd128, S 2048", "h100", None, rate(4 * 8 * 16 * 2048**2 * 128, 625), "FA3", "attention",
+           attention(8, 16, 2048, 128), 1),
+    Wanted("flash attention e4m3 hd128, S 2048", "h100", None, rate(4 * 8 * 16 * 2048**2 * 128, 733), "FA3",
+           "attention", attention_of_bytes(8, 16, 2048, 128), 1),
+    Wanted("gradients of flash attention hd128, S 2048", "h100", None, rate(10 * 8 * 16 * 2048**2 * 128, 501), "FA3",
+           "hopper.flash_backward", gradients(8, 16, 2048, 128), 1),
+    Wanted("gradients of flash attention hd64, S 2048", "h100", None, rate(10 * 8 * 32 * 2048**2 * 64, 422), "FA3",
+           "hopper.flash_backward", gradients(8, 32, 2048, 64), 1),
     Wanted("flash attention hd128 causal 32/8, S 2048", *NIGHTLY, 160, "FlashInfer", "attention",
            attention(2, 32, 2048, 128, causal=True, shared=4), 4),
     Wanted("decode 32/8, 32 x 4096 keys", *NIGHTLY, 135, "TileOPs", "attention", decode(32, 32, 4, 4096)),
