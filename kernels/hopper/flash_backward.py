@@ -5,8 +5,9 @@ the queries that see them, of all heads that share them; a thread of a third war
 their gradients by tensor copies to two rings. A warpgroup makes its scores and their gradients ds, here called slopes,
 transposed, a row a key, so that both are left factors of the products with gradients and queries as they lie in
 registers: the sums of dv and dk stay there to the end. The slopes of all keys of the block go through shared memory to
-dq, of which each warpgroup makes a part; tensor copies add it to an array of float32. In which order blocks do so is
-not known, so the last bits of dq may differ from run to run; dk and dv are the same.
+dq, of which each warpgroup makes a part; bulk copies add it to an array of float32, in the order in which registers
+hold it (`flash_states`). In which order blocks do so is not known, so the last bits of dq may differ from run to run;
+dk and dv are the same.
 
 The formulas stand in `ptxdsl.kernels.flash_backward`.
 
@@ -20,7 +21,7 @@ from math import e, log2
 from typing import Any, NamedTuple
 
 from ... import (
-    Kernel, Pipeline, ScalarType, TensorMap, cdiv, dynamic_shared, f32, loop, maximum, mbarrier, minimum,
+    Kernel, Pipeline, Ptr, ScalarType, TensorMap, cdiv, dynamic_shared, f32, loop, maximum, mbarrier, minimum,
     otherwise, ptx, ptx_kernel, reg, s32, select, tensor_map, tiles, tma, u32, wgmma, when,
 )
 
@@ -28,6 +29,7 @@ from .. import arguments
 from . import flash_states
 from .flash_groups import thread_row
 from .flash_plans import GROUP, ROWS, SLAB, STAGES
+from .flash_states import PART
 from .staging import Writer
 
 __all__ = ["DIMS", "Kind", "Plan", "backward_kernel", "differentiate", "plan_of"]
@@ -155,17 +157,17 @@ class _Group:
         """All threads of the warpgroup."""
         ptx.barrier.cta.sync(self.number + _ALONE, GROUP)
 
-    def accumulate(self, maps: Any, key_head: Any, group: Any, rows: _Range) -> None:
-        """Go over all tiles of queries."""
+    def accumulate(self, dq: Any, key_head: Any, group: Any, rows: _Range, tiles_: Any) -> None:
+        """Go over the tiles of queries, of which a head has ``tiles_``."""
         mbarrier.wait(self.block.ready, 0)
         with loop(group) as member:
             head = key_head * group + member
             with loop(rows.begin, rows.split) as tile:
-                self.step(maps, head, tile, True)
+                self.step(dq, head, tiles_, tile, True)
             with loop(rows.split, rows.end) as tile:
-                self.step(maps, head, tile, False)
+                self.step(dq, head, tiles_, tile, False)
 
-    def step(self, dq: Any, head: Any, tile: Any, masked: bool) -> None:
+    def step(self, dq: Any, head: Any, tiles_: Any, tile: Any, masked: bool) -> None:
         """Add what a tile of queries gives to the sums of keys and values, and to dq."""
         block, dtype = self.block, self.kind.dtype
         beside = self.plan.queries == SLAB  # registers are left for a product of weights that runs beside the slopes
@@ -193,7 +195,7 @@ class _Group:
         wgmma.wait(1)
         q_slot.release(pred=self.leads)
         wgmma.wait(0)
-        self.add_queries(dq, head, tile * self.plan.queries)
+        self.add_queries(dq, head * tiles_ + tile.bits(u32))
 
     def weigh(self, states: Any, first: Any, masked: bool) -> None:
         """Replace scores by weights, of which those of keys that a query does not see are 0."""
@@ -235,19 +237,20 @@ class _Group:
         _multiply(self.q_sums, block.slopes[self.buffer * count + slab].T, block.k_slabs[column], False)
         self.buffer.set(self.buffer ^ 1)
 
-    def add_queries(self, dq: Any, head: Any, first: Any) -> None:
-        """Add this warpgroup's part to the array, by a tensor copy that ends behind the next products."""
-        tile = self.block.sums[self.number]
+    def add_queries(self, dq: Any, tile: Any) -> None:
+        """Add this warpgroup's part to the array, by a copy that ends behind the next products."""
+        staged, registers = self.block.sums[self.number].place, self.q_sums.registers
         with when(self.leads):
             tma.wait(0, read=True)
         self.meet()
-        Writer(f32).write(tile, self.q_sums.blocks[0], 0)
+        for four in range(0, len(registers), 4):
+            place = staged + (four * GROUP + (ptx.tid.x & GROUP - 1) * 4)
+            place.store(0, [register.copy() for register in registers[four : four + 4]])
         tma.fence()
         self.meet()
         with when(self.leads):
-            part = (self.number * SLAB).bits(s32)
-            at = (head, first + part, 0) if self.plan.queries > SLAB else (head, first, part)
-            tma.reduce("add", dq, at, tile)
+            to = dq + ptx.mul.wide.u32(tile * GROUPS + self.number, PART)
+            ptx["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32"](to, staged, PART * 4)
             tma.commit()
 
     def store(self, dk: Any, dv: Any, key_head: Any, first: Any, scale: Any) -> None:
@@ -280,30 +283,30 @@ def _range(kind: Kind, plan: Plan, first: Any, queries: Any, keys: Any) -> _Rang
 
 @cache
 def backward_kernel(kind: Kind) -> Kernel:
-    """``(k, v, q, gradient, states, dq, dk, dv, queries, keys, heads a key head, factor, scale)``: all maps."""
+    """``(k, v, q, gradient, states, sums of dq, dk, dv, queries, keys, heads a key head, factor, scale)``."""
     plan = plan_of(kind.dim)
     name = f"hopper_flash_backward_{kind.dtype}_hd{kind.dim}{'_causal' * kind.causal}"
 
     @ptx_kernel(name=name, maxntid=plan.threads, minnctapersm=1)
     def kernel(
-        k: TensorMap, v: TensorMap, q: TensorMap, gradient: TensorMap, states: TensorMap, dq: TensorMap,
+        k: TensorMap, v: TensorMap, q: TensorMap, gradient: TensorMap, states: TensorMap, dq: Ptr[f32],
         dk: TensorMap, dv: TensorMap, queries: s32, keys: s32, group: u32, factor: f32, scale: f32,
     ) -> None:
         # With a mask the first keys are seen by the most queries: they begin first.
         first, key_head = (ptx.ctaid.x * KEYS).bits(s32), ptx.ctaid.y
-        rows = _range(kind, plan, first, queries, keys)
+        rows, tiles_ = _range(kind, plan, first, queries, keys), cdiv(queries.bits(u32), plan.queries)
         block = _Block(kind, plan)
         with when(wgmma.number() == GROUPS):
             ptx.setmaxnreg.dec.sync.aligned.u32(_REGISTERS[0])
             with when(ptx.tid.x == GROUPS * GROUP):
                 maps = (k, v, q, gradient, states)
-                block.produce(maps, key_head, first, group, rows, cdiv(queries.bits(u32), plan.queries))
+                block.produce(maps, key_head, first, group, rows, tiles_)
         with otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(_REGISTERS[1])
             own = [first + (wgmma.number() * ROWS).bits(s32) + thread_row(half) for half in range(2)]
             seen = [key - (keys - queries) if kind.causal else reg(s32, 0).copy() for key in own]
             mine = _Group(block, factor, [select(key < keys, low, _NEVER) for key, low in zip(own, seen)])
-            mine.accumulate(dq, key_head, group, rows)
+            mine.accumulate(dq, key_head, group, rows, tiles_)
             mine.store(dk, dv, key_head, first, scale)
 
     return kernel
@@ -321,7 +324,7 @@ def differentiate(
     every, count = batch * heads, cdiv(queries, plan.queries)
     made = tuple(arguments.empty_like(x, tuple(x.shape), kind.dtype) for x in (q, k, v))
     states = arguments.empty_like(q, (every * count, 2 * plan.queries), f32)
-    sums = arguments.empty_like(q, (every, queries, dim), f32)
+    sums = arguments.empty_like(q, (every * count, GROUPS * PART), f32)
     flash_states.prepare(out, gradient, logarithms, states, sums, plan.queries, **options)
 
     def mapped(array: Any, rows: int) -> Any:
@@ -329,11 +332,11 @@ def differentiate(
 
     maps = [
         mapped(k, KEYS), mapped(v, KEYS), mapped(q, plan.queries), mapped(gradient, plan.queries),
-        tensor_map(states, (1, 2 * plan.queries)), tensor_map(sums, (1, ROWS, SLAB // 2), swizzle=2 * SLAB),
-        mapped(made[1], ROWS), mapped(made[2], ROWS),
+        tensor_map(states, (1, 2 * plan.queries)), sums, mapped(made[1], ROWS),
+        mapped(made[2], ROWS),
     ]
     grid = cdiv(keys, KEYS), batch * key_heads
     run = backward_kernel(kind).configure(grid, plan.threads, shared=plan.shared, **options)
     run(*maps, queries, keys, heads // key_heads, scale * log2(e), scale)
-    flash_states.finish(sums, made[0], scale, **options)
+    flash_states.finish(sums, made[0], plan.queries, scale, **options)
     return made

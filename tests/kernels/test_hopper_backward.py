@@ -122,7 +122,7 @@ def test_the_assembler_adds_nothing(dtype: Any, dim: int, causal: bool) -> None:
 def test_states_of_queries_that_are_not_there() -> None:
     out = np.ones((1, 2, 3, 16), np.float16)
     logarithms = np.array([[[1.0, -inf, 2.0]] * 2], np.float32)
-    states, sums = np.full((2, 128), np.nan, np.float32), np.full((2, 3, 16), np.nan, np.float32)
+    states, sums = np.full((2, 128), np.nan, np.float32), np.full((2, 8192), np.nan, np.float32)
     flash_states.prepare(out, out * 2, logarithms, states, sums, 64, backend="emulator")
     assert (sums == 0).all()
     tiles = states.reshape(2, 2, 64)
