@@ -37,13 +37,17 @@ class Connection:
             if not line:
                 return None
             line = line.strip()
-            if not line and length >= 0:
+            if not line:
                 break
             name, _, value = line.partition(b":")
             if name.lower() == b"content-length":
                 if not value.strip().isdigit() or int(value) > MOST_BYTES:
                     raise BadMessage(f"Content-Length is {value.strip().decode('latin-1')!r}")
                 length = int(value)
+            elif name.lower() != b"content-type":  # a browser's request, say, which is to do nothing here
+                raise BadMessage(f"{line.decode('latin-1')[:80]!r} is no header of the Debug Adapter Protocol")
+        if length < 0:
+            raise BadMessage("a message without a Content-Length")
         data = self._incoming.read(length)
         if len(data) < length:
             return None
