@@ -64,6 +64,8 @@ def table(n: Results, limit: int | None) -> str:
 def _grid(lines: list[LineNumerics]) -> Iterator[str]:
     rows = [_cells(line) for line in lines]
     shown = [at for at in range(len(_HEADS)) if any(row[at] for row in rows)]
+    if not shown:
+        return
     grid_ = [[_HEADS[at] for at in shown], *([row[at] or "-" for at in shown] for row in rows)]
     widths = [max(len(line[at]) for line in grid_) for at in range(len(shown))]
     for cells, what in zip(grid_, ["", *(f"{place(line.loc)}: {line.source}" for line in lines)]):

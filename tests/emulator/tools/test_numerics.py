@@ -12,7 +12,8 @@ import pytest
 
 import ptxdsl
 from ptxdsl import (
-    ConfigError, LaunchError, NumericalError, Ptr, PtxError, bf16, f16, f32, loop, ptx, ptx_kernel, reg, s32, u32, when,
+    ConfigError, LaunchError, MemoryFault, NumericalError, Ptr, PtxError, bf16, f16, f32, loop, ptx, ptx_kernel, reg,
+    s32, u32, when,
 )
 from ptxdsl.emulator.tools import numerics as module
 from ptxdsl.emulator.tools.numerics_data import LineNumerics, ulps
@@ -230,6 +231,38 @@ def test_page(tmp_path: Any) -> None:
     n.html(tmp_path / "n.html")
     assert "<h2>difference</h2>" in (tmp_path / "n.html").read_text("utf-8")
     assert str(ptxdsl.numerics()) == "nothing was launched" and repr(ptxdsl.numerics()) == "<numerics of nothing>"
+
+
+@ptx_kernel
+def counts(x: Ptr[u32], y: Ptr[f32]):
+    x[ptx.tid.x] += 1
+    y[ptx.tid.x] = y[ptx.tid.x] * 2.0
+
+
+def test_what_is_exact() -> None:
+    n = followed(counts, 1, 32, np.zeros(32, np.uint32), np.ones(32, np.float32))
+    assert str(n) == "counts: 1 launch, followed in float64\narray y: as in float64"
+
+
+@ptx_kernel
+def beyond(x: Ptr[f32], y: Ptr[f32], *, what: str = ""):
+    t = ptx.tid.x
+    if what == "load":
+        y[t] = x[t + 1] * x[t]
+    elif what == "store":
+        y[t + 1] = x[t] * x[t]
+    else:
+        ptx.red.global_.add.f32(y.at(t + 1), x[t])
+
+
+@pytest.mark.parametrize("what", ["load", "store", "atomic"])
+def test_faults_are_those_of_a_launch_without(what: str) -> None:
+    told = []
+    for options in ({}, {"twin": "float64"}):
+        with pytest.raises(MemoryFault) as found:
+            beyond.configure(1, 32, **options)(np.ones(32, np.float32), np.ones(32, np.float32), what=what)
+        told.append(str(found.value))
+    assert told[0] == told[1]
 
 
 @ptx_kernel
