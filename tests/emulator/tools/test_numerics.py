@@ -257,8 +257,9 @@ def beyond(x: Ptr[f32], y: Ptr[f32], *, what: str = ""):
 
 @pytest.mark.parametrize("what", ["load", "store", "atomic"])
 def test_faults_are_those_of_a_launch_without(what: str) -> None:
+    both: list[dict[str, Any]] = [{}, {"twin": "float64"}]
     told = []
-    for options in ({}, {"twin": "float64"}):
+    for options in both:
         with pytest.raises(MemoryFault) as found:
             beyond.configure(1, 32, **options)(np.ones(32, np.float32), np.ones(32, np.float32), what=what)
         told.append(str(found.value))
