@@ -203,8 +203,10 @@ def rows_of(name: str, rows: int, columns: int, weights: int) -> Any:
     return lambda module: getattr(module, name)(half(rows, columns), *(half(columns) for _ in range(weights)))
 
 
-def quantised(n: int, k: int) -> Any:
-    return lambda module: module.q4k_gemv(np.zeros((1, k), np.float16), np.zeros((n, k // 256 * 144), np.uint8), n)
+def quantised(n: int, k: int, **options: Any) -> Any:
+    return lambda module: module.q4k_gemv(
+        np.zeros((1, k), np.float16), np.zeros((n, k // 256 * 144), np.uint8), n, **options
+    )
 
 
 NORM, HOPPER, STREAM = "norm", "hopper.matmul", "hopper.stream"
@@ -263,6 +265,10 @@ LIBRARY = (
            lambda module: module.transpose(np.zeros((8192, 8192), np.float32))),
     Wanted("Q4_K gemv 28672 x 8192", "h200", None, 50, "llama.cpp, estimated", "quant", quantised(28672, 8192)),
     Wanted("Q4_K gemv 4096 x 4096", "h200", None, 6, "llama.cpp, estimated", "quant", quantised(4096, 4096)),
+    Wanted("Q4_K gemv 28672 x 8192, int8", "h200", None, 50, "llama.cpp, estimated", "quant",
+           quantised(28672, 8192, activations="int8")),
+    Wanted("Q4_K gemv 4096 x 4096, int8", "h200", None, 6, "llama.cpp, estimated", "quant",
+           quantised(4096, 4096, activations="int8")),
     Wanted("histogram of 2^28 u8", "h200", None, moved(2**28, 3.8), "the goal", "histogram",
            lambda module: module.histogram(np.random.default_rng(0).integers(256, size=1 << 28, dtype=np.uint8), 256)),
 )
