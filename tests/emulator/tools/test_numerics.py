@@ -257,11 +257,12 @@ def beyond(x: Ptr[f32], y: Ptr[f32], *, what: str = ""):
 
 @pytest.mark.parametrize("what", ["load", "store", "atomic"])
 def test_faults_are_those_of_a_launch_without(what: str) -> None:
+    """With the same arrays: the message may name what lies beside one."""
     both: list[dict[str, Any]] = [{}, {"twin": "float64"}]
-    told = []
+    x, y, told = np.ones(32, np.float32), np.ones(32, np.float32), []
     for options in both:
         with pytest.raises(MemoryFault) as found:
-            beyond.configure(1, 32, **options)(np.ones(32, np.float32), np.ones(32, np.float32), what=what)
+            beyond.configure(1, 32, **options)(x, y, what=what)
         told.append(str(found.value))
     assert told[0] == told[1]
 
