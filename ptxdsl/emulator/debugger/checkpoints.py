@@ -72,8 +72,9 @@ class History:
 
     def _refusal(self) -> str:
         launch = self.execution.launch
-        forms = {s.form.opcode for s in launch.spaces.function.body or () if isinstance(s, Instruction)}
-        if forms & {"sust", "sured"}:
+        body = launch.spaces.function.body or ()
+        accesses = (access for s in body if isinstance(s, Instruction) for access in s.form.effects.accesses)
+        if any(access.writes and access.space == "surface" for access in accesses):
             return "the kernel writes surfaces, of which no copies are kept"
         needed = sum(region.nbytes for region in launch_memory(launch))
         if needed > self.limit // 2:

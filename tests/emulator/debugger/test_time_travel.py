@@ -17,8 +17,8 @@ from matrix_harness import check_product
 
 import ptxdsl
 from ptxdsl import (
-    MemoryFault, Ptr, TrapError, break_if, check, cluster, dynamic_shared, f32, loop, otherwise, printf, ptx, ptx_func,
-    ptx_kernel, reg, shared, u32, u64, when,
+    MemoryFault, Ptr, Surface, TrapError, break_if, check, cluster, dynamic_shared, f32, loop, otherwise, printf, ptx,
+    ptx_func, ptx_kernel, reg, s32, shared, u32, u64, when,
 )
 from ptxdsl.emulator.debugger import checkpoints
 from ptxdsl.emulator.debugger.checkpoints import launch_memory
@@ -261,6 +261,23 @@ def test_copies_that_are_too_large_are_refused() -> None:
     x = np.zeros(3 << 18, np.float32)
     debugged(small[1, 32], x, steer=steer, history=4)
     assert (x[:32] == 1).all()
+
+
+def test_a_kernel_that_writes_a_surface_goes_forward_only() -> None:
+    @ptx_kernel
+    def fill(image: Surface):
+        x = ptx.tid.x.bits(s32)
+        ptx["sust.b.1d.b32.zero"]((image, (x * 4,)), x + 1)
+
+    def steer(run: DebuggedLaunch) -> None:
+        run.step("instruction")
+        with pytest.raises(DebugError, match="there is no way back: the kernel writes surfaces, of which no copies"):
+            travel(run, 1)
+        run.resume()
+
+    out = np.full(5, -1, np.int32)
+    debugged(fill[1, 8], Surface(out), steer=steer)
+    assert out.tolist() == [1, 2, 3, 4, 5]
 
 
 def test_the_bound_of_the_copies_is_told(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
