@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 
+_CARRY = ("addc.", "subc.", "madc.")
+
+
 class Region:
     """A part of the trace within which Values live: the kernel, the body of a ``when`` or of a ``loop``.
 
@@ -162,8 +165,8 @@ class Trace:
     ``leaves`` (the tuples that hold no register, by id) are what rule R3 remembers, ``mutable`` the names of the
     registers of each `Reg`, ``operands`` those of the instruction whose result is to be written, ``vector`` the
     elements, by id, of a vector that is being written, with the objects that reach none of them; ``indexed`` and
-    ``kept`` are the function's (`ir.Function`). A trace is preverified, since each operand was checked when it was
-    appended, unless ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that
+    ``kept`` are the function's (`ir.Function`), ``computes_address`` the address arithmetic, by id, that is not the
+    user's. A trace is preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that
     is perhaps read before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers
     need of the launch (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`, ``suffix`` is what the
     names of a helper's parts end in.
@@ -204,6 +207,7 @@ class Trace:
         self.called = False
         self.suffix = ""
         self.addresses: dict[Any, Any] = {}
+        self.computes_address: dict[int, ir.Instruction] = {}
         self.indexed: list[tuple[ir.Address, ir.Indexed, tuple[Any, ...]]] = []
         self.kept: list[tuple[ir.Instruction, ir.Register, ir.Register]] = []
         self.constants: dict[ir.Immediate | ir.Symbol, Any] = {}
@@ -250,6 +254,7 @@ class Trace:
         self.over = True
         for cache in (self.labels, self.not_entered, self.addresses, self.constants, self.leaves, self.taken):
             cache.clear()
+        self.computes_address.clear()
 
     # -- statements
 
@@ -348,6 +353,11 @@ class Trace:
     def forget_addresses(self) -> None:
         """Compute addresses anew from here on: control may come from elsewhere, past where they were computed."""
         self.addresses.clear()
+
+    @property
+    def uses_carry(self) -> bool:
+        """Whether the user's instructions so far read or write the carry, CC."""
+        return any(form.mnemonic.startswith(_CARRY) or ".cc." in form.mnemonic for form in self.forms)
 
     # -- registers
 

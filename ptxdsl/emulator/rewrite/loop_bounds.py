@@ -70,11 +70,14 @@ def bounded_by_differences(body: Sequence[Statement]) -> list[_Bound]:
 def _test(body: Sequence[Statement], place: int, name: str) -> Iterator[int]:
     """Where it is tested whether a loop runs at all."""
     end = LabelRef(f"$endloop_{name[len('$loop_'):]}")
-    for at in range(max(1, place - 6), place):
+    for at in range(place - 1, 0, -1):
         test, branch = body[at - 1], body[at]
-        leaves = isinstance(branch, Instruction) and branch.operands == (end,)
-        if leaves and isinstance(test, Instruction) and test.form.mnemonic in _TESTS:
-            yield at - 1
+        if branch.__class__ is Label:
+            return
+        if isinstance(branch, Instruction) and branch.operands == (end,):
+            if isinstance(test, Instruction) and test.form.mnemonic in _TESTS:
+                yield at - 1
+            return
 
 
 def _computation(

@@ -1,7 +1,9 @@
 """Loops that run when the kernel runs, and the branches that leave them.
 
 A counted loop is tested once before it and once at its end: ``add``, ``setp`` and ``bra`` an iteration, which is the
-least there is; with ``unroll=n``, a turn of n iterations. What is left of these runs in a loop of single ones.
+least there is; with ``unroll=n``, a turn of n iterations. What is left of these runs in a loop of single ones. Where
+the step is a Value the test is a carry, that of ``counter - stop``, to which the step is added as well: ptxas tests the
+carry of its addition, and nothing has to be computed before the loop to keep the counter from wrapping around.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ..rules.structure import BlockStatement
 from ..values.literals import known_integer, literal
 from ..values.moves import known_form
 from ..values.value import Reg, Result, Value
+from .invariants import hoist, insert
 from .regions import Block, branch, numbered, predicate_of
 from .unrolling import Body
 
@@ -79,6 +82,7 @@ class loop(Block, metaclass=BlockStatement):
         if not self.bounded:
             region = self.open()
             self.labels = numbered(trace, "loop", self.loc.line)
+            self.before = len(trace.body)
             self._begin(region)
             return None
         frame = user_frame(2)
@@ -90,10 +94,9 @@ class loop(Block, metaclass=BlockStatement):
         self.test = trace.fresh(pred)
         self._put(f"mov.{self.type.register}", self.register, start)
         self._skip_if_empty()
-        self.end = self.limit
-        if not self._unit:
-            self.limit = self._last(1)
+        self.end, self.before = self.limit, len(trace.body)
         if self.unroll > 1:
+            self.limit = self._last_counter()
             self._prepare_turns()
         self._begin(region)
         return Result(self.register, self.type, region)
@@ -108,15 +111,18 @@ class loop(Block, metaclass=BlockStatement):
         assert self.region is not None
         if not self.bounded and not self.ends:
             structure.check_loop_ends(self.region)
-        if self.continues:
-            trace.place_label(f"$next_{self.labels}")
         if self.bounded:
             # A reg among the bounds is read in each iteration.
             structure.check_unchanged(self.region, [b for b in (self.stop, self.step) if isinstance(b, Reg)])
+        hoist(trace, self.region, self.before, frozenset({self.register.name} if self.bounded else ()))
+        if self.continues:
+            trace.place_label(f"$next_{self.labels}")
         if self.unroll > 1:
             self._close_turn(self.region)
+        elif self.bounded:
+            self._close_counted(self.region)
         else:
-            self._go_on("loop", self.advance if self.bounded else None, self.limit if self.bounded else None)
+            self._go_on("loop", None, None)
         if self.ends:
             trace.place_label(f"$endloop_{self.labels}")
 
@@ -129,6 +135,26 @@ class loop(Block, metaclass=BlockStatement):
             for mnemonic, *operands in (step, test) if self._unit else (test, step):
                 self._put(mnemonic, *operands)
         branch(self.trace, f"${label}_{self.labels}", self.test if self.bounded else None, self)
+
+    def _close_counted(self, region: Region) -> None:
+        """The end of a loop of single iterations, and in front of it what its test needs."""
+        first = len(self.trace.body)
+        if isinstance(self.step, int) or self.type.bits == 16 or self.trace.uses_carry:
+            self.limit = self._last_counter()
+            insert(self.trace, region, self.before, first)
+            self._go_on("loop", self.advance, self.limit)
+            return
+        kind = self.type
+        left, carry = self.trace.fresh(self.type), self.trace.fresh(self.type)
+        self._put(f"sub.{kind}", left, self.register, self.end)
+        insert(self.trace, region, self.before, first)
+        zero = literal(0, self.type)
+        for mnemonic, *operands in ((f"add.cc.{kind}", left, left, self.advance), (f"addc.{kind}", carry, zero, zero)):
+            # Not by `emit`, which would count them as the user's: `uses_carry`.
+            self.trace.append(ir.Instruction(known_form(mnemonic), tuple(operands), None, self.loc))
+        self._put(f"setp.eq.{kind}", self.test, carry, zero)
+        self._put(f"add.{kind}", self.register, self.register, self.advance)
+        branch(self.trace, f"$loop_{self.labels}", self.test, self)
 
     def _prepare_turns(self) -> None:
         """What turns of several iterations need, and the branch past them where there are too few for one."""
@@ -189,6 +215,10 @@ class loop(Block, metaclass=BlockStatement):
         else:
             self._put(f"setp.{'le' if self._down else 'ge'}.{self.type}", self.test, self.register, self.limit)
             self.leave(self.test)
+
+    def _last_counter(self) -> ir.Operand:
+        """What the test at the end of an iteration compares the counter with."""
+        return self.end if self._unit else self._last(1)
 
     def _last(self, times: int) -> ir.Operand:
         """The bound below which so many more steps stay within ``stop``: max(stop, lowest + steps) - steps."""

@@ -20,7 +20,7 @@ from ..errors import located
 from ..values.literals import literal
 from ..values.moves import known_form
 
-__all__ = ["Body"]
+__all__ = ["Body", "written"]
 
 _REACH = 1 << 23
 """How far from its register an address of SASS can be, in bytes."""
@@ -50,7 +50,7 @@ class Body:
                     "`break_if` and `continue_if` need no labels; or leave `unroll` out",
                 )
         writes: dict[str, int] = {}
-        for register, guarded in _written(self.statements):
+        for register, guarded in written(self.statements):
             writes[register.name] = writes.get(register.name, 0) + 1 + guarded
         self.written = frozenset(writes)
         self.own = frozenset(name for name, count in writes.items() if count == 1 and name not in trace.mutable)
@@ -217,7 +217,7 @@ class _Copy:
         return copied
 
 
-def _written(statements: list[ir.Statement]) -> Iterator[tuple[ir.Register, bool]]:
+def written(statements: list[ir.Statement]) -> Iterator[tuple[ir.Register, bool]]:
     """The registers that statements write, and whether under a guard."""
     for statement in statements:
         if isinstance(statement, ir.Instruction):

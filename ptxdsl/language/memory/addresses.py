@@ -127,11 +127,13 @@ def advance(trace: Trace, base: Value, index: Value, factor: int, out: ir.Regist
     if kind is u64 or abs(factor) == 1:
         moved = _wide(trace, index, offset, factor) if type.bits < kind.bits else _shifted(trace, type, offset, factor)
         target = trace.fresh(kind) if out is None else out
-        trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, start, moved), None, None, _DEPTH)
+        step = trace.emit(form_of("add" if factor > 0 else "sub", kind), (target, start, moved), None, None, _DEPTH)
     else:
         target = trace.fresh(kind) if out is None else out
         size = literal(factor if type.is_signed else factor % (1 << type.bits), type)
-        trace.emit(form_of("mad.lo", type), (target, offset, size, start), None, None, _DEPTH)
+        step = trace.emit(form_of("mad.lo", type), (target, offset, size, start), None, None, _DEPTH)
+    if out is None:
+        trace.computes_address[id(step)] = step
     result = Result(target, kind, trace.region)
     if fixed:
         trace.addresses[key] = result
@@ -147,7 +149,8 @@ def _wide(trace: Trace, index: Value, offset: ir.Register, factor: int) -> ir.Re
             return known.register
     product = trace.fresh(u64)
     size = literal(abs(factor), index.type)
-    trace.emit(form_of("mul.wide", index.type), (product, offset, size), None, None, _DEPTH + 1)
+    step = trace.emit(form_of("mul.wide", index.type), (product, offset, size), None, None, _DEPTH + 1)
+    trace.computes_address[id(step)] = step
     if index.__class__ is not Reg:
         trace.addresses[key] = Result(product, u64, trace.region)
     return product
@@ -161,9 +164,10 @@ def _shifted(trace: Trace, type: ScalarType, offset: ir.Register, factor: int) -
         return offset
     product = trace.fresh(type)
     if size == 1 << shift:
-        trace.emit(known_form(f"shl.b{type.bits}"), (product, offset, literal(shift, u32)), None, None, _DEPTH + 1)
+        step = trace.emit(known_form(f"shl.b{type.bits}"), (product, offset, literal(shift, u32)), None, None, _DEPTH + 1)
     else:
-        trace.emit(form_of("mul.lo", type), (product, offset, literal(size, type)), None, None, _DEPTH + 1)
+        step = trace.emit(form_of("mul.lo", type), (product, offset, literal(size, type)), None, None, _DEPTH + 1)
+    trace.computes_address[id(step)] = step
     return product
 
 

@@ -32,7 +32,8 @@ def copy(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
 @ptx_kernel
 def gelu(n: u32, x: Ptr[const[f32]], y: Ptr[f32]) -> None:
     """A grid-stride loop."""
-    with loop(ptx.ctaid.x * ptx.ntid.x + ptx.tid.x, n, ptx.nctaid.x * ptx.ntid.x) as i:
+    threads = ptx.ntid.x
+    with loop(ptx.ctaid.x * threads + ptx.tid.x, n, ptx.nctaid.x * threads) as i:
         v = x[i]
         t = ptx.tanh.approx.f32(v * (0.7978845608 + 0.0356774081 * (v * v)))
         y[i] = 0.5 * v * (1.0 + t)

@@ -23,9 +23,10 @@ def matmul_naive(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) ->
     """A thread an element, straight from global memory."""
     row, col = ptx.ctaid.y * ptx.ntid.y + ptx.tid.y, ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
     with when((row < n) & (col < n)):
-        acc, a_row, b_at = reg(f32, 0.0), a + row * n, reg(b + col)
-        with loop(n, unroll=4) as k:
-            acc += a_row[k] * b_at[0]
+        acc, a_at, b_at = reg(f32, 0.0), reg(a + row * n), reg(b + col)
+        with loop(n, unroll=4):
+            acc += a_at[0] * b_at[0]
+            a_at += 1
             b_at += n
         c[row * n + col] = acc
 
@@ -55,6 +56,7 @@ def matmul_blocked(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) 
     acc = [[reg(f32, 0.0) for _ in range(4)] for _ in range(4)]
     a_row, b_at = a + ((row + t // 4) * n + t % 4 * 4), reg(b + (t // 16 * n + col + t % 16 * 4))
     a_to, b_to = at.at(t % 4 * 4, t // 4), bt.at(t // 16, t % 16 * 4)
+    lefts, rights = at.at(0, ty * 4), bt.at(0, tx * 4)
     with loop(0, n, 16) as k:
         for i, part in enumerate(a_row.load(k, width=4)):
             a_to[64 * i] = part
@@ -62,7 +64,7 @@ def matmul_blocked(n: u32, a: Ptr[const[f32]], b: Ptr[const[f32]], c: Ptr[f32]) 
         b_at += n * 16
         ptx.bar.sync(0)
         for kk in range(16):
-            left, right = at.load((kk, ty * 4), width=4), bt.load((kk, tx * 4), width=4)
+            left, right = lefts.load(kk * 64, width=4), rights.load(kk * 64, width=4)
             for i in range(4):
                 for j in range(4):
                     acc[i][j] += left[i] * right[j]

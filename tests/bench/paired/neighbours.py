@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, log2, e
 
 import numpy as np
-from ptxdsl import Ptr, const, f32, loop, maximum, ptx, ptx_kernel, reg, s32, shared, u32, when
+from ptxdsl import Ptr, break_if, const, f32, loop, maximum, ptx, ptx_kernel, reg, s32, shared, u32, when
 from ptxdsl import warp
 from real.case import Case
 
@@ -67,8 +67,8 @@ def n_body(n: u32, eps: f32, bodies: Ptr[const[f32]], out: Ptr[f32]) -> None:
     with loop(0, n, 128) as start:
         tile.store((t, 0), bodies.load((start + t) * 4, width=4))
         ptx.bar.sync(0)
-        with loop(0, 128, 8) as first:
-            row = tile.at(first, 0)
+        row, end = reg(tile.at(0, 0)), tile.at(0, 0) + 128 * 4
+        with loop():
             for j in range(8):
                 ox, oy, oz, other_mass = row.load(j * 4, width=4)
                 d = ox - x, oy - y, oz - z
@@ -76,6 +76,8 @@ def n_body(n: u32, eps: f32, bodies: Ptr[const[f32]], out: Ptr[f32]) -> None:
                 s = other_mass * inverse * inverse * inverse
                 for a, part in zip(acc, d):
                     a += part * s
+            row += 8 * 4
+            break_if(row == end)
         ptx.bar.sync(0)
     out.store(i * 4, [*acc, mass])
 

@@ -31,6 +31,15 @@ class Wrapped:
             count += 1 + i - i
         out[ptx.tid.x] = count
 
+    def behind_addresses(n: u32, m: u32, out: Ptr[u32]):
+        count = reg(u32, 0)
+        others = [ptx.tid.x ^ k for k in range(5)]
+        with loop(n - m):  # 1
+            for other in others:
+                ptx.prefetch.global_.L2(out.at(other))
+            count += 1
+        out[ptx.tid.x] = count
+
     def by_a_step(n: u32, m: u32, out: Ptr[u32]):
         count = reg(u32, 0)
         with loop(0, n - m, 2):  # 2
