@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -22,9 +22,9 @@ from .. import (
 )
 
 __all__ = [
-    "DTYPES", "FLOATS", "INTEGERS", "aligned", "axes", "axis", "broadcast", "bytes_of", "dense", "dtype_name",
+    "DTYPES", "FLOATS", "GRID", "INTEGERS", "aligned", "axes", "axis", "broadcast", "bytes_of", "dense", "dtype_name",
     "empty_like", "expect", "expect_aligned", "expect_array", "expect_output", "flag", "floating", "is_aligned",
-    "is_contiguous", "name_of", "number", "one_of", "output", "scalar_type", "size", "strides", "wrong",
+    "is_contiguous", "name_of", "number", "one_of", "output", "scalar_type", "size", "spans", "strides", "wrong",
 ]
 
 FLOATS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
@@ -35,6 +35,8 @@ DTYPES: dict[str, ScalarType] = {
     **FLOATS, **INTEGERS, "bool": pred, "float8_e4m3fn": e4m3, "float8_e5m2": e5m2,
 }
 """The types by the names that numpy, ml_dtypes and torch give them; kernels read bool as u8 (`bytes_of`)."""
+GRID = 65535
+"""Blocks of a grid's y and z at most; along x there are 2^31 - 1."""
 _NAMES = {kind: name for name, kind in DTYPES.items()}
 
 
@@ -351,6 +353,17 @@ def expect_aligned(bytes_: int, **inputs: Any) -> None:
 
 
 # Numbers
+
+
+def spans(count: int, each: int = 1) -> Iterator[slice]:
+    """A count in parts that fit along y or z of a grid, with so many blocks for each.
+
+    >>> list(spans(70000))
+    [slice(0, 65535, None), slice(65535, 70000, None)]
+    """
+    most = max(1, GRID // each)
+    for first in range(0, count, most):
+        yield slice(first, min(first + most, count))
 
 
 def size(name: str, value: int, allowed: range) -> int:

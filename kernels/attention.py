@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import Kernel, ScalarType, backend_name, bf16, capability, f16, f32, f64
+from .. import Kernel, ScalarType, backend_name, bf16, capability, cdiv, f16, f32, f64
 
 from . import arguments
 from . import flash_backward as backward
@@ -110,13 +110,19 @@ def _attend(
         state = None
         if recorded and dim <= hopper_backward.DIMS[-1]:
             state = arguments.empty_like(q, (batch, heads, queries), f32)
-        return hopper_flash.attend(q, k, v, out, causal=bool(causal), scale=factor, state=state), state
+        for some in arguments.spans(batch):
+            own = None if state is None else state[some]
+            hopper_flash.attend(q[some], k[some], v[some], out[some], causal=bool(causal), scale=factor, state=own)
+        return out, state
     if chosen:
         kernel, rows = wmma_kernel(dtype, dim, bool(causal)), queries_a_block(dim)
     else:
         kernel = flash_kernel(dtype, dim, bool(causal), WARPS)
         rows = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
-    kernel[(-(-queries // rows), heads, batch), WARPS * 32](q, k, v, out, queries, keys, heads // key_heads, factor)
+    for some in arguments.spans(batch):
+        kernel[(cdiv(queries, rows), heads, some.stop - some.start), WARPS * 32](
+            q[some], k[some], v[some], out[some], queries, keys, heads // key_heads, factor
+        )
     return out, None
 
 
@@ -156,30 +162,43 @@ def flash_attention_backward(
         out, state = (arguments.empty_like(q, shape, kind) for shape, kind in ((q.shape, dtype), (q.shape[:3], f32)))
         hopper_flash.attend(q, k, v, out, state=state, **options)
         return hopper_backward.differentiate(gradient, q, k, v, out, state, **options)
-    acc = f64 if dtype is f64 else f32
     made = tuple(arguments.empty_like(x, tuple(x.shape), dtype) for x in (q, k, v))
-    states = arguments.empty_like(q, (batch * heads, queries, 2), acc)
-    sizes: tuple[Any, ...] = heads // key_heads, factor
-    kernels: Any = backward_mma if dtype in (f16, bf16) else backward
-    options = {}
-    grids: list[tuple[int, ...]]
-    if dtype in (f16, bf16):
-        inputs = arguments.aligned(ALIGNMENT, q=q, k=k, v=v, gradient=gradient)
-        given, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (inputs, made))
-        options["shared"] = backward_mma.shared_bytes(dim)
-        block = backward_mma.ROWS
-        grids = [(-(-rows // block), batch * count) for rows, count in ((queries, heads), (keys, key_heads))]
-        threads = backward_mma.THREADS
-    else:
-        given, (dq, dk, dv) = [q, k, v, gradient], list(made)
-        sizes = queries, keys, *sizes
-        grids = [(-(-rows // backward.WARPS), count, batch) for rows, count in ((queries, heads), (keys, key_heads))]
-        threads = backward.WARPS * 32
-    first = kernels.queries_kernel(dtype, dim, bool(causal)).configure(grids[0], threads, **options)
-    first(*given, dq, states, *sizes)
-    second = kernels.keys_kernel(dtype, dim, bool(causal)).configure(grids[1], threads, **options)
-    second(*given, states, dk, dv, *sizes)
+    by_mma = dtype in (f16, bf16)
+    given = arguments.aligned(ALIGNMENT, q=q, k=k, v=v, gradient=gradient) if by_mma else [q, k, v, gradient]
+    launch = _backward_by_mma if by_mma else _backward_by_fma
+    for some in arguments.spans(batch, heads if by_mma else 1):
+        launch(dtype, [x[some] for x in given], [x[some] for x in made], bool(causal), factor)
     return made
+
+
+def _backward_by_mma(dtype: ScalarType, given: list[Any], made: list[Any], causal: bool, factor: float) -> None:
+    """Both kernels, for heads of all sequences one behind the other."""
+    (batch, heads, queries, dim), (_, key_heads, keys, _) = given[0].shape, given[1].shape
+    inputs, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (given, made))
+    states = arguments.empty_like(dq, (batch * heads, queries, 2), f32)
+    options, rows = {"shared": backward_mma.shared_bytes(dim)}, backward_mma.ROWS
+    first = backward_mma.queries_kernel(dtype, dim, causal)
+    first.configure((cdiv(queries, rows), batch * heads), backward_mma.THREADS, **options)(
+        *inputs, dq, states, heads // key_heads, factor
+    )
+    second = backward_mma.keys_kernel(dtype, dim, causal)
+    second.configure((cdiv(keys, rows), batch * key_heads), backward_mma.THREADS, **options)(
+        *inputs, states, dk, dv, heads // key_heads, factor
+    )
+
+
+def _backward_by_fma(dtype: ScalarType, given: list[Any], made: list[Any], causal: bool, factor: float) -> None:
+    """The same of float32 and float64."""
+    (batch, heads, queries, dim), (_, key_heads, keys, _) = given[0].shape, given[1].shape
+    dq, dk, dv = made
+    states = arguments.empty_like(dq, (batch * heads, queries, 2), dtype)
+    sizes, rows, threads = (queries, keys, heads // key_heads, factor), backward.WARPS, backward.WARPS * 32
+    backward.queries_kernel(dtype, dim, causal)[(cdiv(queries, rows), heads, batch), threads](
+        *given, dq, states, *sizes
+    )
+    backward.keys_kernel(dtype, dim, causal)[(cdiv(keys, rows), key_heads, batch), threads](
+        *given, states, dk, dv, *sizes
+    )
 
 
 def _expect(q: Any, k: Any, v: Any, causal: bool, scale: float | None) -> tuple[ScalarType, float]:
@@ -300,9 +319,11 @@ def varlen_attention(
         return hopper_flash.attend_packed(q, k, v, out, starts_of, most, causal=bool(causal), scale=factor)
     kernel = varlen_kernel(dtype, dim, bool(causal), WARPS)
     each = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
-    kernel[(-(-most // each), heads, starts - 1), WARPS * 32](
-        q, k, v, out, cu_seqlens_q, cu_seqlens_k, heads // key_heads, factor
-    )
+    for some in arguments.spans(starts - 1):
+        own = slice(some.start, some.stop + 1)
+        kernel[(cdiv(most, each), heads, some.stop - some.start), WARPS * 32](
+            q, k, v, out, cu_seqlens_q[own], cu_seqlens_k[own], heads // key_heads, factor
+        )
     return out
 
 

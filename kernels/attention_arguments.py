@@ -27,3 +27,5 @@ def check_heads(heads: int, key_heads: int, dim: int) -> None:
     arguments.size("the head dimension D", dim, HEAD_DIMS)
     if key_heads < 1 or heads < 1 or heads % key_heads:
         raise arguments.wrong(f"q has {heads} heads and k has {key_heads}; the first must be a multiple of the second")
+    if heads > arguments.GRID:
+        raise arguments.wrong(f"q has {heads} heads; the most are {arguments.GRID}")

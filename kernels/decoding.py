@@ -133,10 +133,14 @@ def decode_attention(
     arrays = {"q": q, "k_cache": k_cache, "v_cache": v_cache, "out": out}
     if _tensor_cores(tensor_cores, dtype, ("num_warps", num_warps), arrays):
         return hopper_decode.attend(q, k_cache, v_cache, seq_lens, out, scale=factor_of(scale, dim))
-    kernel = decode_kernel(dtype, dim, warps, not isinstance(seq_lens, (int, np.integer)))
-    kernel[(heads, batch), warps * 32](
-        q, k_cache, v_cache, seq_lens, out, longest, heads // key_heads, factor_of(scale, dim)
-    )
+    indirect = not isinstance(seq_lens, (int, np.integer))
+    kernel = decode_kernel(dtype, dim, warps, indirect)
+    for some in arguments.spans(batch):
+        lengths = seq_lens[some] if indirect else seq_lens
+        kernel[(heads, some.stop - some.start), warps * 32](
+            q[some], k_cache[some], v_cache[some], lengths, out[some], longest, heads // key_heads,
+            factor_of(scale, dim),
+        )
     return out
 
 
@@ -169,9 +173,12 @@ def flash_decoding(
     warps = 4
     indirect, tables = not isinstance(seq_lens, (int, np.integer)), isinstance(k_cache, (list, tuple))
     kernel = chunk_kernel(dtype, dim, warps, indirect, tables)
-    kernel[(chunks, heads, batch), warps * 32](
-        q, k_cache, v_cache, seq_lens, sums, states, longest, heads // key_heads, size, factor_of(scale, dim)
-    )
+    for some in arguments.spans(batch):
+        lengths = seq_lens[some] if indirect else seq_lens
+        kernel[(chunks, heads, some.stop - some.start), warps * 32](
+            q[some], k_cache[some], v_cache[some], lengths, sums[some], states[some], longest, heads // key_heads, size,
+            factor_of(scale, dim),
+        )
     combine_kernel(dtype, dim)[batch * heads, min(dim, 256)](sums, states, out, chunks)
     return out
 
@@ -234,9 +241,12 @@ def paged_decode(
     states = arguments.empty_like(q, (batch, heads, chunks, 2), acc)
     caches = [_heads_last(x) if heads_first else x for x in (k_cache, v_cache)]
     kinds = (arguments.scalar_type(name, inputs[name]) for name in ("block_table", "seq_lens"))
-    paged_kernel(dtype, *kinds, dim, WARPS)[(chunks, heads, batch), WARPS * 32](
-        q, *caches, block_table, seq_lens, sums, states, heads // key_heads, size, factor
-    )
+    kernel = paged_kernel(dtype, *kinds, dim, WARPS)
+    for some in arguments.spans(batch):
+        kernel[(chunks, heads, some.stop - some.start), WARPS * 32](
+            q[some], *caches, block_table[some], seq_lens[some], sums[some], states[some], heads // key_heads, size,
+            factor,
+        )
     combine_kernel(dtype, dim)[batch * heads, min(dim, 256)](sums, states, out, chunks)
     return out
 

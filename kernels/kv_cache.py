@@ -211,7 +211,8 @@ def gather(
             raise arguments.wrong(f"`k_cache` has shape {list(k_cache.shape)}: it has no page")
         width = _width(dim, kind.bytes, *caches, *outs)
         index, lengths = arguments.scalar_type("block_table", block_table), arguments.scalar_type("seq_lens", seq_lens)
-        gather_kernel(kind, index, lengths, width)[(length, batch), THREADS](
-            *caches, block_table, seq_lens, *outs
-        )
+        for some in arguments.spans(batch):
+            gather_kernel(kind, index, lengths, width)[(length, some.stop - some.start), THREADS](
+                *caches, block_table[some], seq_lens[some], *(out[some] for out in outs)
+            )
     return outs[0], outs[1]

@@ -15,13 +15,11 @@ from .. import Array, Kernel, ScalarType, cdiv, ptx, ptx_kernel, shared, when
 from . import arguments
 from .storage import UNSIGNED
 
-__all__ = ["GRID", "Stored", "fits", "launch_transpose", "store", "swapped", "transpose_kernel"]
+__all__ = ["Stored", "fits", "launch_transpose", "store", "swapped", "transpose_kernel"]
 
 _UNIT = 16
 """Bytes at whose multiples the rows begin that a tensor copy or cp.async reads."""
 TILE, ROWS = 32, 8
-GRID = 65535
-"""Blocks of a grid's y and z at most."""
 
 
 class Stored(NamedTuple):
@@ -87,10 +85,12 @@ def store(array: Any, ways: tuple[bool, ...], aligned: bool = True) -> Stored:
 def launch_transpose(x: Any, out: Any) -> None:
     """Store the transposes of matrices ``[B, rows, columns]`` with contiguous rows; out has such rows, too."""
     kernel = transpose_kernel(arguments.scalar_type("x", x))
-    tiles = [cdiv(extent, TILE) for extent in x.shape[:0:-1]]
-    for first in range(0, x.shape[0], GRID):
-        parts = [each[first : first + GRID] for each in (x, out)]
-        kernel[(*tiles, parts[0].shape[0]), TILE * ROWS](*parts)
+    batch, rows, columns = x.shape
+    for some in arguments.spans(batch):
+        for tiles in arguments.spans(cdiv(rows, TILE)):
+            part = slice(tiles.start * TILE, min(tiles.stop * TILE, rows))
+            grid = cdiv(columns, TILE), tiles.stop - tiles.start, some.stop - some.start
+            kernel[grid, TILE * ROWS](x[some, part], out[some, :, part])
 
 
 @cache

@@ -162,14 +162,17 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, o
     if not tokens * width * experts:
         return out
     if dtype is f32:
-        grid = cdiv(width, simt.TILE), tokens // simt.TILE + experts
-        simt_kernel(turned)[grid, simt.THREADS](x, w, offsets, out, experts)
+        across = cdiv(width, simt.TILE)
+        blocks = across * (tokens // simt.TILE + experts)
+        simt_kernel(turned)[blocks, simt.THREADS](x, w, offsets, out, experts, across)
         return out
     assert dtype in (f16, bf16)
     for name, extent in (("K", depth), ("N", depth if turned else width)):
         if extent % 8:
             raise arguments.wrong(f"{name} is {extent}; of {names[0]} it is a multiple of 8", hint="pad with zeros")
     x, w = arguments.aligned(16, x=x, w=w)
-    grid = cdiv(width, SHAPE.tile[1]), tokens // SHAPE.tile[0] + experts
-    product_kernel(dtype, turned).configure(grid, SHAPE.threads, shared=SHAPE.shared)(x, w, offsets, out, experts)
+    across = cdiv(width, SHAPE.tile[1])
+    product_kernel(dtype, turned).configure(
+        across * (tokens // SHAPE.tile[0] + experts), SHAPE.threads, shared=SHAPE.shared
+    )(x, w, offsets, out, experts, across)
     return out

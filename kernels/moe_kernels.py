@@ -172,12 +172,12 @@ def product_kernel(dtype: ScalarType, turned: bool) -> Kernel:
 
     @ptx_kernel(name=f"moe_grouped_matmul_{dtype}{'_turned' if turned else ''}", reqntid=shape.threads)
     def kernel(
-        x: Array[dtype, 2], w: Array[dtype, 3], offsets: Ptr[s64], out: Array[dtype, 2], experts: u32
+        x: Array[dtype, 2], w: Array[dtype, 3], offsets: Ptr[s64], out: Array[dtype, 2], experts: u32, across: u32,
     ) -> None:
-        expert, row, end = _expert(offsets, experts, ptx.ctaid.y, shape.tile[0])
+        expert, row, end = _expert(offsets, experts, ptx.ctaid.x // across, shape.tile[0])
         ptx.ret(pred=row >= end)
         tokens, weights, target = _views(x, w, out, expert)
-        column = ptx.ctaid.x * shape.tile[1]
+        column = ptx.ctaid.x % across * shape.tile[1]
         memory = dynamic_shared(u8, align=1024)
         own_a = tensor_cores.Operand(memory, shape, 0, dtype, True)
         own_b = tensor_cores.Operand(own_a.ring.end, shape, 1, dtype, turned)
@@ -213,12 +213,12 @@ def simt_kernel(turned: bool) -> Kernel:
 
     @ptx_kernel(name=f"moe_grouped_matmul_f32{'_turned' if turned else ''}", reqntid=simt.THREADS)
     def kernel(
-        x: Array[f32, 2], w: Array[f32, 3], offsets: Ptr[s64], out: Array[f32, 2], experts: u32
+        x: Array[f32, 2], w: Array[f32, 3], offsets: Ptr[s64], out: Array[f32, 2], experts: u32, across: u32,
     ) -> None:
-        expert, row, end = _expert(offsets, experts, ptx.ctaid.y, tile)
+        expert, row, end = _expert(offsets, experts, ptx.ctaid.x // across, tile)
         ptx.ret(pred=row >= end)
         tokens, weights, target = _views(x, w, out, expert)
-        column = ptx.ctaid.x * tile
+        column = ptx.ctaid.x % across * tile
         first, second = (shared(f32, simt.DEPTH, tile + 4, align=16) for _ in range(2))
         down, along = (ptx.tid.x // (tile // part)) * part, (ptx.tid.x % (tile // part)) * part
         sums = [[reg(f32, 0.0) for _ in range(part)] for _ in range(part)]

@@ -121,8 +121,9 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any, int8: boo
     arguments.expect_output(out, **inputs)
     x, w_q4k, gamma = arguments.aligned(16, x=x, w_q4k=w_q4k, gamma=gamma)
     if int8:
-        quants, steps, sums = quantize_activations(x)
-        int8_kernel(dtype)[(cdiv(n, WARPS), rows), WARPS * 32](quants, steps, sums, w_q4k, out, n, blocks)
+        for some in arguments.spans(rows):
+            grid = cdiv(n, WARPS), some.stop - some.start
+            int8_kernel(dtype)[grid, WARPS * 32](*quantize_activations(x[some]), w_q4k, out[some], n, blocks)
         return out
     for start, count, tokens in _portions(rows):
         kernel = gemv_kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)
@@ -136,8 +137,8 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any, int8: boo
 
 def _portions(rows: int) -> Iterator[tuple[int, int, int]]:
     """Rows of x by launches: the first row, how many blocks along y, and rows a block."""
-    if rows >= TOKENS:
-        yield 0, rows // TOKENS, TOKENS
+    for some in arguments.spans(rows // TOKENS):
+        yield some.start * TOKENS, some.stop - some.start, TOKENS
     if rows % TOKENS:
         yield rows - rows % TOKENS, 1, rows % TOKENS
 

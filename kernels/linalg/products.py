@@ -41,8 +41,8 @@ def _batches(shape: tuple[int, ...], arrays: list[Any]) -> Iterator[list[Any]]:
         return
     flat = [_flattened(array, shape) for array in arrays]
     if all(each is not None for each in flat):
-        for first in range(0, math.prod(shape), matrices.GRID):
-            yield [each if each.shape[0] == 1 else each[first : first + matrices.GRID] for each in flat]
+        for some in arguments.spans(math.prod(shape)):
+            yield [each if each.shape[0] == 1 else each[some] for each in flat]
         return
     for place in range(shape[0]):
         inner = [
@@ -253,14 +253,15 @@ def _launch(
     left, right = matrices.store(a, (False, True), aligned), matrices.store(b, (turned, not turned), aligned)
     ways, batched = (left.turned, right.turned), (a.shape[0] > 1, b.shape[0] > 1)
     kernel, tile, threads, memory = _kernel(kinds, epilogue, ways, batched, tf32, tuple(target.shape[1:]))
-    grid = cdiv(target.shape[2], tile[1]), cdiv(target.shape[1], tile[0]), target.shape[0]
-    if grid[1] > matrices.GRID:
-        raise arguments.wrong(f"the product has {target.shape[1]} rows; the most are {matrices.GRID * tile[0]}")
     factors = (1, 1) if epilogue.out is s32 else (alpha, beta)
-    given = left.array[0, 0] if bias is None else bias
-    kernel.configure(grid, threads, shared=memory)(
-        left.array, right.array, target, given, arrays[3] if len(arrays) > 3 else left.array, *factors
-    )
+    batch, rows, columns = target.shape
+    for tiles in arguments.spans(cdiv(rows, tile[0])):
+        part = slice(tiles.start * tile[0], min(tiles.stop * tile[0], rows))
+        own = left.array[:, :, part] if left.turned else left.array[:, part]
+        given = own[0, 0] if bias is None else bias
+        residual = arrays[3][:, part] if len(arrays) > 3 else own
+        grid = cdiv(columns, tile[1]), tiles.stop - tiles.start, batch
+        kernel.configure(grid, threads, shared=memory)(own, right.array, target[:, part], given, residual, *factors)
 
 
 def _zeros(like: Any, kind: ScalarType, shape: tuple[int, ...]) -> Any:
