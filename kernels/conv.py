@@ -11,6 +11,7 @@ from .. import ScalarType, bf16, cdiv, f16
 from . import arguments, reduce
 from .autograd import differentiable
 from .conv_kernels import MMA_THREADS, THREADS, TILE, Window, conv_kernel, sums_of
+from .reduce_launches import add_parts
 
 __all__ = ["conv1d", "conv1d_backward", "conv2d", "conv2d_backward"]
 
@@ -63,7 +64,7 @@ class _Geometry(NamedTuple):
             x, w, y, x if extra is None else extra, *self[3:], *self.padding, chunk
         )
         if which == "weight":
-            reduce.add_parts(extra, w)
+            add_parts(extra, w)
 
 
 def _pair(name: str, value: Pair, least: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ Nothing waits for the device: how many tokens an expert has stays there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ import numpy as np
 from .. import bf16, cdiv, f16, f32, s32, s64
 
 from . import arguments
+from .autograd import differentiable
 from .histogram import bincount
 from .linalg import simt
+from .moe_gradients import ROUTED, route_backward, unpermute_backward, weight_gradients
 from .moe_kernels import (
     MOST_EXPERTS, ROW_THREADS, SHAPE, WARPS, gather_kernel, invert_kernel, product_kernel, route_kernel, scatter_kernel,
     simt_kernel,
@@ -27,11 +30,20 @@ from .moe_kernels import (
 from .scan import inclusive
 from .sort import argsort
 
-__all__ = ["grouped_matmul", "permute", "route", "unpermute"]
+__all__ = [
+    "grouped_matmul", "grouped_matmul_backward", "permute", "permute_backward", "route", "route_backward", "unpermute",
+    "unpermute_backward",
+]
 
-_ROUTED = ["float16", "bfloat16", "float32"]
+
+def _route_gradient(
+    logits: Any, weights_out: Any, experts_out: Any, renormalize: bool, grad_weights_out: Any
+) -> Mapping[str, Any]:
+    grad = arguments.dense(grad_weights_out)
+    return {"logits": route_backward(grad, logits, weights_out, experts_out, renormalize=renormalize)}
 
 
+@differentiable("logits", backward=_route_gradient, results=("weights_out", "experts_out"))
 def route(
     logits: Any, k: int, *, renormalize: bool = True, weights_out: Any = None, experts_out: Any = None
 ) -> tuple[Any, Any]:
@@ -53,7 +65,7 @@ def route(
     >>> weights, experts
     (array([[0.5, 0.5]], dtype=float32), array([[1, 3]], dtype=int32))
     """
-    tokens, experts = arguments.expect("logits", logits, ["T", "E"], _ROUTED)
+    tokens, experts = arguments.expect("logits", logits, ["T", "E"], ROUTED)
     arguments.size("the number of experts", experts, range(1, MOST_EXPERTS + 1))
     count = arguments.size("k", k, range(1, min(experts, 32) + 1))
     arguments.flag("renormalize", renormalize)
@@ -65,6 +77,27 @@ def route(
     return weights, chosen
 
 
+def permute_backward(grad_out: Any, order: Any, k: int, *, out: Any = None) -> Any:
+    """The gradient of x of :func:`permute`: of each token the sum of those of its k rows, up to 32.
+
+    >>> permute_backward(np.array([[1.0], [2.0], [4.0], [8.0]]), np.array([1, 2, 0, 3]), 2)
+    array([[ 5.],
+           [10.]])
+    """
+    rows, _ = arguments.expect("grad_out", grad_out, ["T k", "H"], list(arguments.FLOATS))
+    each = arguments.size("k", k, range(1, 33))
+    if rows % each:
+        raise arguments.wrong(f"`grad_out` has {rows} rows; of k {each} it has a multiple of that")
+    ones = arguments.empty_like(grad_out, (rows // each, each), f32)
+    ones[...] = 1
+    return unpermute(grad_out, order, ones, out=out)
+
+
+def _permute_gradient(experts: Any, order: Any, grad_out: Any) -> Mapping[str, Any]:
+    return {"x": permute_backward(arguments.dense(grad_out), order, experts.shape[1])}
+
+
+@differentiable("x", backward=_permute_gradient, results=("out", "offsets", "order"))
 def permute(x: Any, experts: Any, count: int, *, out: Any = None) -> tuple[Any, Any, Any]:
     """The tokens in the order of their experts, each as often as it has experts.
 
@@ -100,6 +133,11 @@ def permute(x: Any, experts: Any, count: int, *, out: Any = None) -> tuple[Any, 
     return out, offsets, order
 
 
+def _unpermute_gradients(grad_out: Any, y: Any, order: Any, weights: Any) -> Mapping[str, Any]:
+    return dict(zip(("y", "weights"), unpermute_backward(arguments.dense(grad_out), y, order, weights)))
+
+
+@differentiable("y", "weights", backward=_unpermute_gradients)
 def unpermute(y: Any, order: Any, weights: Any, *, out: Any = None) -> Any:
     """Each token's sum over its experts, out[t] = sum over j of weights[t, j] y[row of (t, j)].
 
@@ -128,6 +166,51 @@ def unpermute(y: Any, order: Any, weights: Any, *, out: Any = None) -> Any:
     return out
 
 
+def grouped_matmul_backward(
+    grad_out: Any, x: Any, w: Any, offsets: Any, *, transpose_w: bool = False,
+    needs: frozenset[str] = frozenset(("x", "w")),
+) -> Mapping[str, Any]:
+    """The gradients of x and w of :func:`grouped_matmul` by name, those that ``needs`` names.
+
+    Args:
+        grad_out: ``[T, N]`` of x's dtype.
+        x, w, offsets, transpose_w: As of :func:`grouped_matmul`; of 16-bit types K and N are multiples of 8.
+
+    Rows that belong to no expert have a gradient of 0, and so has an expert without rows. Sums are in float32.
+
+    >>> x, w = np.ones((3, 2), np.float32), np.ones((2, 2, 1), np.float32)
+    >>> grouped_matmul_backward(np.ones((3, 1), np.float32), x, w, np.array([0, 1, 3]))["w"][:, 0, 0]
+    array([1., 2.], dtype=float32)
+    """
+    (tokens, _), (experts, *sides) = (tuple(array.shape) for array in _product_arguments(x, w, offsets, transpose_w))
+    arguments.expect("grad_out", grad_out, [tokens, sides[0 if transpose_w else 1]], [arguments.dtype_name(x)])
+    found: dict[str, Any] = {}
+    if "x" in needs:
+        out = arguments.empty_like(x, tuple(x.shape), arguments.floating("x", x))
+        out[...] = 0
+        found["x"] = grouped_matmul(grad_out, w, offsets, transpose_w=not transpose_w, out=out)
+    if "w" in needs:
+        pair = (grad_out, x) if transpose_w else (x, grad_out)
+        found["w"] = weight_gradients(*pair, offsets, experts)
+    return found
+
+
+def _product_gradients(
+    grad_out: Any, x: Any, w: Any, offsets: Any, transpose_w: bool, needs: frozenset[str]
+) -> Mapping[str, Any]:
+    return grouped_matmul_backward(arguments.dense(grad_out), x, w, offsets, transpose_w=transpose_w, needs=needs)
+
+
+def _product_arguments(x: Any, w: Any, offsets: Any, transpose_w: bool) -> tuple[Any, Any]:
+    """x and w, if they and the offsets are what a product takes."""
+    _, depth = arguments.expect("x", x, ["T", "K"], ROUTED)
+    wanted: list[int | str] = ["E", "N", depth] if arguments.flag("transpose_w", transpose_w) else ["E", depth, "N"]
+    experts, *_ = arguments.expect("w", w, wanted, [arguments.dtype_name(x)])
+    arguments.expect("offsets", offsets, [experts + 1], ["int64"])
+    return x, w
+
+
+@differentiable("x", "w", backward=_product_gradients)
 def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, out: Any = None) -> Any:
     """out[offsets[e]:offsets[e + 1]] = x[offsets[e]:offsets[e + 1]] @ w[e] for each expert e.
 
@@ -151,13 +234,9 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, o
            [10., 10.],
            [10., 10.]], dtype=float32)
     """
-    tokens, depth = arguments.expect("x", x, ["T", "K"], _ROUTED)
-    names = [arguments.dtype_name(x)]
-    turned = arguments.flag("transpose_w", transpose_w)
-    wanted: list[int | str] = ["E", "N", depth] if turned else ["E", depth, "N"]
-    experts, *sides = arguments.expect("w", w, wanted, names)
+    turned = bool(transpose_w)
+    (tokens, depth), (experts, *sides) = (tuple(array.shape) for array in _product_arguments(x, w, offsets, transpose_w))
     width, dtype = sides[0 if turned else 1], arguments.floating("x", x)
-    arguments.expect("offsets", offsets, [experts + 1], ["int64"])
     out = arguments.output(out, x, (tokens, width), dtype, x=x, w=w)
     if not tokens * width * experts:
         return out
@@ -169,7 +248,7 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, o
     assert dtype in (f16, bf16)
     for name, extent in (("K", depth), ("N", depth if turned else width)):
         if extent % 8:
-            raise arguments.wrong(f"{name} is {extent}; of {names[0]} it is a multiple of 8", hint="pad with zeros")
+            raise arguments.wrong(f"{name} is {extent}; of {arguments.dtype_name(x)} it is a multiple of 8", hint="pad with zeros")
     x, w = arguments.aligned(16, x=x, w=w)
     across = cdiv(width, SHAPE.tile[1])
     product_kernel(dtype, turned).configure(

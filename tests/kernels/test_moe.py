@@ -141,3 +141,101 @@ def test_mistakes(call: Callable[[], object], message: str) -> None:
     with pytest.raises(LaunchError) as caught:
         call()
     assert caught.value.message == message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gradients
+
+
+def _softmax(logits: Array) -> Array:
+    powers = np.exp(logits - logits.max(1, keepdims=True))
+    return np.asarray(powers / powers.sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", UNITS, ids=str)
+@pytest.mark.parametrize("renormalize", [False, True])
+def test_gradient_of_gating(rng: np.random.Generator, dtype: Any, renormalize: bool) -> None:
+    for tokens, experts, k in ((1, 1, 1), (9, 33, 32), (17, 160, 6), (0, 4, 1)):
+        logits = random(rng, dtype, tokens, experts)
+        weights, chosen = moe.route(logits, k, renormalize=renormalize)
+        grad = random(rng, np.float32, tokens, k)
+        got = moe.route_backward(grad, logits, weights, chosen, renormalize=renormalize)
+        assert got.dtype == dtype and got.shape == logits.shape
+        shares, mask = _softmax(logits.astype(np.float64)), np.zeros(logits.shape)
+        np.put_along_axis(mask, chosen.astype(np.int64), 1, 1)
+        if renormalize:
+            shares = shares * mask / (shares * mask).sum(1, keepdims=True)
+        slopes = np.zeros(logits.shape)
+        np.put_along_axis(slopes, chosen.astype(np.int64), grad.astype(np.float64), 1)
+        want = shares * (slopes - (shares * slopes).sum(1, keepdims=True))
+        np.testing.assert_allclose(got.astype(np.float64), want, atol=4e-6, rtol=2 * UNITS[np.dtype(dtype)])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_gradients_of_moving(rng: np.random.Generator, dtype: Any) -> None:
+    bound = 4 * float(ml_dtypes.finfo(dtype).eps)
+    for tokens, experts, k, width in ((1, 1, 1, 1), (40, 7, 2, 33), (30, 90, 3, 257)):
+        x, chosen = random(rng, dtype, tokens, width), rng.integers(0, experts, (tokens, k)).astype(np.int32)
+        rows, _, order = moe.permute(x, chosen, experts)
+        grad, weights = random(rng, dtype, tokens * k, width), random(rng, np.float32, tokens, k)
+        want = np.zeros((tokens, width))
+        np.add.at(want, order // k, grad.astype(np.float64))
+        np.testing.assert_allclose(moe.permute_backward(grad, order, k).astype(np.float64), want, bound, bound)
+        y_grad, weight_grad = moe.unpermute_backward(grad[:tokens], rows, order, weights)
+        slopes = grad[:tokens].astype(np.float64)[order // k]
+        assert y_grad.dtype == dtype and weight_grad.dtype == np.float32
+        wide = weights.reshape(-1).astype(np.float64)[order]
+        np.testing.assert_allclose(y_grad.astype(np.float64), slopes * wide[:, None], bound, 1e-7)
+        dots = np.empty(tokens * k)
+        dots[order] = (slopes * rows.astype(np.float64)).sum(1)
+        np.testing.assert_allclose(weight_grad.reshape(-1), dots, 1e-5, 1e-5 * width)
+
+
+@pytest.mark.parametrize("dtype", UNITS, ids=str)
+@pytest.mark.parametrize("transpose_w", [False, True])
+def test_gradients_of_products(rng: np.random.Generator, dtype: Any, transpose_w: bool) -> None:
+    """Rows beyond the last expert are neither read nor added; an expert without rows has a gradient of 0."""
+    for experts, depth, width, offsets in ((1, 8, 8, [0, 1]), (4, 72, 136, [0, 10, 10, 60, 61]), (3, 8, 16, [0, 0, 0, 0])):
+        tokens = offsets[-1] + 3
+        x, grad = random(rng, dtype, tokens, depth), random(rng, dtype, tokens, width)
+        x[offsets[-1] :], grad[offsets[-1] :] = np.nan, np.inf
+        w = random(rng, dtype, experts, *((width, depth) if transpose_w else (depth, width)))
+        found = moe.grouped_matmul_backward(grad, x, w, np.array(offsets), transpose_w=transpose_w)
+        assert found["x"].dtype == found["w"].dtype == dtype and not found["x"][offsets[-1] :].any()
+        for e, (start, stop) in enumerate(pairwise(offsets)):
+            rows, slopes, matrix = (a.astype(np.float64) for a in (x[start:stop], grad[start:stop], w[e]))
+            pairs = [(found["x"][start:stop], slopes, matrix if transpose_w else matrix.T)]
+            pairs.append((found["w"][e], *((slopes.T, rows) if transpose_w else (rows.T, slopes))))
+            for got, a, b in pairs:
+                allowed = UNITS[np.dtype(dtype)] * np.abs(a @ b) * 1.01 + 2.0**-23 * 80 * (np.abs(a) @ np.abs(b)) + 1e-7
+                assert (np.abs(got.astype(np.float64) - a @ b) <= allowed).all()
+    assert not moe.grouped_matmul_backward(grad, x, w, np.array(offsets), transpose_w=transpose_w, needs=frozenset())
+
+
+@pytest.mark.usefixtures("sanitized")
+def test_gradients_are_clean(rng: np.random.Generator) -> None:
+    x, grad = random(rng, np.float16, 70, 16), random(rng, np.float16, 70, 8)
+    w = random(rng, np.float16, 2, 16, 8)
+    moe.grouped_matmul_backward(grad, x, w, np.array([0, 66, 70]), needs=frozenset("w"))
+    logits, weights, chosen = random(rng, np.float32, 5, 40), random(rng, np.float32, 5, 2), np.arange(10, dtype=np.int32)
+    moe.route_backward(weights, logits, weights, chosen.reshape(5, 2))
+    moe.unpermute_backward(logits, random(rng, np.float32, 10, 40), chosen.astype(np.int64), weights)
+
+
+def test_gradients_that_do_not_fit() -> None:
+    x, w, offsets = np.zeros((4, 8), np.float16), np.zeros((2, 12, 8), np.float16), np.array([0, 2, 4])
+    for call, message in (
+        (lambda: moe.grouped_matmul_backward(np.zeros((4, 8), np.float16), x, w, offsets, transpose_w=True),
+         "`grad_out` has shape [4, 8] and dtype float16; wanted is [4, 12] of float16"),
+        (lambda: moe.grouped_matmul_backward(
+            np.zeros((4, 12), np.float16), x, w, offsets, transpose_w=True, needs=frozenset("w")),
+         "a side of the weights has 12; of 16-bit types their gradient takes multiples of 8"),
+        (lambda: moe.permute_backward(np.zeros((5, 2)), np.zeros(5, int), 2),
+         "`grad_out` has 5 rows; of k 2 it has a multiple of that"),
+        (lambda: moe.route_backward(np.zeros((4, 2)), np.zeros((4, 9), np.float32), np.zeros((4, 2), np.float32),
+                                    np.zeros((4, 2), np.int32)),
+         "`grad_weights` has shape [4, 2] and dtype float64; wanted is [4, 2] of float32"),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.message == message

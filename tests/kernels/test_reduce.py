@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf, nan
 from typing import Any
 
@@ -216,3 +216,83 @@ def test_mistakes(call: Callable[[Array], object], message: str) -> None:
     with pytest.raises(LaunchError) as caught:
         call(np.zeros((2, 3), np.float32))
     assert caught.value.message == message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gradients
+
+SLACK = {"f2": 2.0**-9, "f4": 2.0**-21, "f8": 2.0**-50}
+
+
+def _pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """What is reduced together: its places in x, and the place of the result where reduced axes stay."""
+    kept = [1 if at in axes else n for at, n in enumerate(x.shape)]
+    for place in np.ndindex(*kept):
+        yield tuple(slice(None) if at in axes else i for at, i in enumerate(place)), place
+
+
+@pytest.mark.parametrize(
+    ("dtype", "axis", "keepdims"),
+    [("f8", None, False), ("f4", 0, True), ("f2", -1, False), ("f4", (0, 2), False), ("f8", (0, 2), True), ("f4", (), True)],
+)
+def test_gradients(rng: np.random.Generator, dtype: str, axis: Any, keepdims: bool) -> None:
+    """Of the definitions, in float64, with ties and zeros."""
+    x = rng.integers(-3, 4, (3, 4, 5)).astype(dtype)
+    x[0, 0] = 0
+    axes = tuple(range(3)) if axis is None else tuple(at % 3 for at in (axis if isinstance(axis, tuple) else (axis,)))
+    found, wanted = {}, {}
+    for name, order in (("max", None), ("min", None), ("prod", None), ("norm", 1), ("norm", 2), ("norm", inf)):
+        given = {"axis": axis} if order is None else {"ord": order, "axis": axis}
+        out = getattr(reduce, name)(x, **given, keepdims=keepdims)
+        grad = rng.standard_normal(out.shape).astype(dtype)
+        results = () if name == "prod" else (out,)
+        found[name, order] = getattr(reduce, f"{name}_backward")(grad, x, *results, **given)
+        shaped = grad.astype(float).reshape([1 if at in axes else n for at, n in enumerate(x.shape)])
+        wanted[name, order] = np.zeros(x.shape)
+        for piece, place in _pieces(x, axes):
+            wanted[name, order][piece] = shaped[place] * _slope(x[piece].astype(float), name, order)
+    for key, got in found.items():
+        assert got.dtype == x.dtype and got.shape == x.shape
+        np.testing.assert_allclose(got.astype(float), wanted[key], SLACK[dtype], 1e-30, err_msg=str(key))
+
+
+def _slope(part: Any, name: str, order: float | None) -> Any:
+    """How fast the reduction of a part grows with each of its elements."""
+    if name in ("max", "min"):
+        equal = part == getattr(part, name)()
+        return equal / equal.sum()
+    if name == "prod":
+        flat = part.ravel()
+        return np.array([np.prod(np.delete(flat, at)) for at in range(flat.size)]).reshape(part.shape)
+    if order == 1:
+        return np.sign(part)
+    if order == 2:
+        return part / (np.linalg.norm(part) or 1)
+    equal = abs(part) == abs(part).max()
+    return np.sign(part) * equal / equal.sum()
+
+
+def test_gradients_of_special_values() -> None:
+    x = np.array([[1.0, np.nan, 3.0, np.nan], [inf, -inf, inf, 0.0]])
+    grad = np.array([1.0, 4.0])
+    np.testing.assert_array_equal(
+        reduce.max_backward(grad, x, reduce.max(x, 1), 1), [[0, 0.5, 0, 0.5], [2, 0, 2, 0]]
+    )
+    np.testing.assert_array_equal(reduce.norm_backward(grad, np.zeros((2, 3)), np.zeros(2), axis=1), np.zeros((2, 3)))
+    zeros = np.array([[2.0, 0.0, 5.0, 1.0], [0.0, 7.0, 0.0, 1.0]])
+    np.testing.assert_array_equal(reduce.prod_backward(grad, zeros, 1), [[0, 10, 0, 0], [0, 0, 0, 0]])
+    assert reduce.max_backward(np.zeros(0), np.zeros((0, 4)), np.zeros(0), 1).shape == (0, 4)
+    assert reduce.prod_backward(np.ones(3), np.zeros((3, 0)), 1).shape == (3, 0)
+
+
+def test_a_gradient_that_does_not_fit() -> None:
+    x = np.zeros((2, 3))
+    with pytest.raises(LaunchError) as caught:
+        reduce.max_backward(np.zeros(3), x, np.zeros(2), 1)
+    assert caught.value.message == "`grad_out` has shape [3]; wanted is [2] or [2, 1]"
+    with pytest.raises(LaunchError) as caught:
+        reduce.norm_backward(np.zeros(2, np.float32), x, np.zeros(2), axis=1)
+    assert caught.value.message == "`grad_out` has dtype float32; wanted is float64"
+    with pytest.raises(LaunchError) as caught:
+        reduce.prod_backward(np.zeros(2, int), np.zeros((2, 3), int), 1)
+    assert caught.value.message == "`x` has dtype int64; wanted is float16 or bfloat16 or float32 or float64"
