@@ -41,11 +41,10 @@ _HOPPER = 90
 def _backward(
     grad_out: Any, q: Any, k: Any, v: Any, causal: bool, scale: float | None, out: Any, logarithms: Any
 ) -> dict[str, Any]:
-    gradient = arguments.dense(grad_out)
     if logarithms is None:
-        found = flash_attention_backward(gradient, q, k, v, causal=causal, scale=scale, tensor_cores="mma")
+        found = flash_attention_backward(grad_out, q, k, v, causal=causal, scale=scale, tensor_cores="mma")
     else:
-        (gradient,) = arguments.aligned(ALIGNMENT, gradient=gradient)
+        (gradient,) = arguments.aligned(ALIGNMENT, gradient=grad_out)
         factor = factor_of(scale, q.shape[-1])
         found = hopper_backward.differentiate(gradient, q, k, v, out, logarithms, causal=bool(causal), scale=factor)
     return dict(zip("qkv", found))

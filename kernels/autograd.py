@@ -36,7 +36,8 @@ class _Pass(NamedTuple):
         """The gradients of the tensors in ``given``; None of those that torch does not want now."""
         needs = frozenset(name for name, needed in zip(self.given, wanted) if needed)
         known = {**self.saved, **tensors, "needs": needs}
-        known.update({f"grad_{name}": gradient for name, gradient in zip(self.results, incoming)})
+        # torch's may be expanded tensors, as those of a sum are, which few kernels can walk through.
+        known.update({f"grad_{name}": arguments.dense(gradient) for name, gradient in zip(self.results, incoming)})
         found = self.backward(**{name: known.get(name) for name in inspect.signature(self.backward).parameters})
         return [found[name] if name in needs else None for name in self.given]
 

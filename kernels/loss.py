@@ -1,9 +1,10 @@
 """Cross entropy: softmax, logarithm, choice of the target and the gradient in one pass over the logits.
 
-With p the softmax of a row x of C logits, t its target and s the label smoothing (Szegedy et al. 2016)::
+With p the softmax of a row x of C logits, t its target, w the weights of the classes (1 where none are given) and s the
+label smoothing (Szegedy et al. 2016)::
 
-    loss = (1 - s) (log(sum(exp(x))) - x_t) + s (log(sum(exp(x))) - mean(x))
-    gradient of x_i = p_i - (1 - s) [i = t] - s / C
+    loss = (1 - s) w_t (log(sum(exp(x))) - x_t) + s / C sum(w (log(sum(exp(x))) - x))
+    gradient of x_i = p_i ((1 - s) w_t + s / C sum(w)) - (1 - s) w_t [i = t] - s / C w_i
 
 Sums are in float32, in float64 for float64. The logits may be overwritten by their gradient.
 """
@@ -24,7 +25,9 @@ from .norm.softmax_rows import exp
 from .rows import Chunk, Plan, Row, each_row, plan_of, row_of
 from .vectors import computed_in
 
-__all__ = ["count_kernel", "cross_entropy", "cross_entropy_with_grad", "rows_kernel", "total_kernel"]
+__all__ = [
+    "count_kernel", "cross_entropy", "cross_entropy_with_grad", "rows_kernel", "total_kernel", "weigh_kernel",
+]
 
 THREADS = 256
 REDUCTIONS = ("none", "mean", "sum")
@@ -47,6 +50,26 @@ def count_kernel(index_type: ScalarType, acc: ScalarType) -> Kernel:
 
 
 @cache
+def weigh_kernel(index_type: ScalarType, weight_type: ScalarType, acc: ScalarType) -> Kernel:
+    """1 over the weights of all targets that are not ignored, by one block; :func:`rows_kernel` tells of no classes."""
+
+    @ptx_kernel(name=f"cross_entropy_weigh_{index_type}_{weight_type}_{acc}", reqntid=THREADS)
+    def kernel(
+        target: Ptr[index_type], weight: Ptr[weight_type], factor: Ptr[acc], rows: u32, columns: u32, ignored: s64
+    ) -> None:
+        part = reg(acc, 0.0)
+        with loop(ptx.tid.x, rows, THREADS) as row:
+            wanted = target[row].to(s64)
+            with when((wanted != ignored) & (wanted.bits(u64) < columns.to(u64))):
+                part.set(part + weight[wanted].to(acc))
+        total = block.reduce(operator.add, part.copy(), THREADS)
+        with when(ptx.tid.x == 0):
+            factor[0] = ptx[f"rcp.rn.{acc}"](total)
+
+    return kernel
+
+
+@cache
 def total_kernel(acc: ScalarType, averaged: bool) -> Kernel:
     """The sum of the losses, times a factor where it is ``averaged``, by one block."""
 
@@ -63,15 +86,23 @@ def total_kernel(acc: ScalarType, averaged: bool) -> Kernel:
 
 
 @cache
-def rows_kernel(dtype: ScalarType, index_type: ScalarType, graded: bool, averaged: bool, plan: Plan) -> Kernel:
-    """The loss of each row, and where it is ``graded`` the gradients, times a factor where the loss is ``averaged``."""
-    acc = computed_in(dtype)
-    name = f"cross_entropy_{dtype}_{index_type}_{'graded_' * graded}{'averaged_' * averaged}{plan}"
+def rows_kernel(
+    dtype: ScalarType, index_type: ScalarType, graded: bool, averaged: bool, plan: Plan,
+    weight_type: ScalarType | None = None,
+) -> Kernel:
+    """The loss of each row, and where it is ``graded`` the gradients, times a factor where the loss is ``averaged``.
+
+    With a ``weight_type`` classes have weights.
+    """
+    acc, weighted = computed_in(dtype), weight_type is not None
+    weight_type = weight_type or acc
+    weighing = f"weighted_{weight_type}_" * weighted
+    name = f"cross_entropy_{dtype}_{index_type}_{weighing}{'graded_' * graded}{'averaged_' * averaged}{plan}"
 
     @ptx_kernel(name=name, reqntid=plan.block)
     def kernel(
-        logits: Ptr[dtype], target: Ptr[index_type], losses: Ptr[acc], grad: Ptr[dtype], factor: Ptr[acc], rows: u32,
-        columns: u32, ignored: s64, smoothing: acc,
+        logits: Ptr[dtype], target: Ptr[index_type], weight: Ptr[weight_type], losses: Ptr[acc], grad: Ptr[dtype],
+        factor: Ptr[acc], rows: u32, columns: u32, ignored: s64, smoothing: acc,
     ) -> None:
         def body(number: Any) -> None:
             wanted = target[number].to(s64)
@@ -83,15 +114,28 @@ def rows_kernel(dtype: ScalarType, index_type: ScalarType, graded: bool, average
             row = Row(plan, columns, acc, start)
             largest = row.largest()
 
-            def weights(chunk: Chunk) -> list[Any]:
+            def powers(chunk: Chunk) -> list[Any]:
                 return [exp(value - largest, dtype) for value in chunk.values[0]]
 
-            # Of the smoothing the mean of the logits relative to the largest, so that large ones do not cancel.
-            total, below = row.sums(lambda chunk: [weights(chunk), [value - largest for value in chunk.values[0]]], 2)
+            of_classes = row.beside(weight) if weighted else None
+
+            def terms(chunk: Chunk) -> list[list[Any]]:
+                # Of the smoothing the logits relative to the largest, so that large ones do not cancel.
+                below = [value - largest for value in chunk.values[0]]
+                if of_classes is None:
+                    return [powers(chunk), below]
+                own = of_classes(chunk)
+                return [powers(chunk), [value * each for value, each in zip(below, own)], own]
+
+            total, below, *whole = row.sums(terms, 3 if weighted else 2)
             share = ptx[f"div.rn.{acc}"](smoothing, columns.to(acc))
             logarithm = ptxmath.log(total)
-            kept = 1.0 - smoothing
-            loss = logarithm - (at_target - largest) * kept - select(share > 0.0, below * share, 0.0)
+            kept: Any = 1.0 - smoothing
+            everything: Any = 1.0
+            if weighted:
+                kept = kept * weight[chosen].to(acc)
+                everything = kept + select(share > 0.0, whole[0] * share, 0.0)
+            loss = logarithm * everything - (at_target - largest) * kept - select(share > 0.0, below * share, 0.0)
             with when(row.first == 0):
                 losses[number] = select(counts, loss, 0.0)
             if not graded:
@@ -102,8 +146,10 @@ def rows_kernel(dtype: ScalarType, index_type: ScalarType, graded: bool, average
 
             def gradient(chunk: Chunk) -> list[list[Any]]:
                 found = []
-                for place, weight in enumerate(weights(chunk)):
-                    value = weight * inverse - select(chunk.at + place == chosen, kept, 0.0) - share
+                smooth = [share] * plan.width if of_classes is None else [each * share for each in of_classes(chunk)]
+                scale = inverse * everything if weighted else inverse
+                for place, (power, less) in enumerate(zip(powers(chunk), smooth)):
+                    value = power * scale - select(chunk.at + place == chosen, kept, 0.0) - less
                     found.append(select(counts, value * mean if averaged else value, 0.0))
                 return [found]
 
@@ -138,8 +184,8 @@ def _flattened(logits: Any, target: Any) -> tuple[Any, int, int]:
 
 
 def _run(
-    logits: Any, target: Any, ignore_index: int, label_smoothing: float, reduction: str, out: Any, grad: Any,
-    graded: bool,
+    logits: Any, target: Any, weight: Any, ignore_index: int, label_smoothing: float, reduction: str, out: Any,
+    grad: Any, graded: bool,
 ) -> tuple[Any, Any]:
     """The loss, and the gradient of the logits if it is wanted."""
     source, rows, columns = _flattened(logits, target)
@@ -149,23 +195,33 @@ def _run(
     arguments.one_of("reduction", reduction, REDUCTIONS)
     ignored = arguments.size("ignore_index", ignore_index, range(-(2**63), 2**63))
     averaged, each = reduction == "mean", reduction == "none"
-    out = arguments.output(out, logits, tuple(target.shape) if each else (), acc, logits=logits, target=target)
+    weight_type = None
+    if weight is not None:
+        arguments.expect("weight", weight, [columns], list(arguments.FLOATS))
+        weight_type = arguments.floating("weight", weight)
+    out = arguments.output(
+        out, logits, tuple(target.shape) if each else (), acc, logits=logits, target=target, weight=weight
+    )
     if graded:
         in_place = ["logits"] if len(shape) < 3 else []
         grad = arguments.output(
-            grad, logits, shape, dtype, in_place=in_place, name="grad", logits=logits, target=target, out=out
+            grad, logits, shape, dtype, in_place=in_place, name="grad", logits=logits, target=target, weight=weight,
+            out=out,
         )
     labels = arguments.dense(target)
     losses = out if each else arguments.empty_like(logits, (rows,), acc)
     factor = arguments.empty_like(logits, (1,), acc)
-    if averaged:
+    if averaged and weight_type is not None:
+        weigh_kernel(index_type, weight_type, acc)[1, THREADS](labels, weight, factor, rows, columns, ignored)
+    elif averaged:
         count_kernel(index_type, acc)[1, THREADS](labels, factor, rows, ignored)
     if rows:
         moved = len(shape) > 2
         slopes = source if not graded else arguments.empty_like(logits, tuple(source.shape), dtype) if moved else grad
-        plan = plan_of(columns, source, slopes)
-        rows_kernel(dtype, index_type, graded, averaged, plan)[cdiv(rows, plan.rows), plan.block](
-            source, labels, losses, slopes, factor, rows, columns, ignored, smoothing
+        given = factor if weight is None else weight
+        plan = plan_of(columns, source, slopes, *([] if weight is None else [weight]))
+        rows_kernel(dtype, index_type, graded, averaged, plan, weight_type)[cdiv(rows, plan.rows), plan.block](
+            source, labels, given, losses, slopes, factor, rows, columns, ignored, smoothing
         )
         if graded and moved:
             order = [0, len(shape) - 1, *range(1, len(shape) - 1)]
@@ -177,8 +233,8 @@ def _run(
 
 
 def cross_entropy_with_grad(
-    logits: Any, target: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0, reduction: str = "mean",
-    out: Any = None, grad: Any = None,
+    logits: Any, target: Any, *, weight: Any = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: str = "mean", out: Any = None, grad: Any = None,
 ) -> tuple[Any, Any]:
     """The loss of :func:`cross_entropy` and its gradient in the logits, in one pass over them.
 
@@ -190,7 +246,7 @@ def cross_entropy_with_grad(
     >>> loss, grad
     (array(1.38629436), array([[ 0.25, -0.75,  0.25,  0.25]]))
     """
-    return _run(logits, target, ignore_index, label_smoothing, reduction, out, grad, True)
+    return _run(logits, target, weight, ignore_index, label_smoothing, reduction, out, grad, True)
 
 
 def _recorded(logits: Any, target: Any, **given: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -206,17 +262,19 @@ def _gradients(logits: Any, slopes: Any, grad_out: Any) -> Mapping[str, Any]:
 
 @differentiable("logits", backward=_gradients, recorded=_recorded)
 def cross_entropy(
-    logits: Any, target: Any, *, ignore_index: int = -100, label_smoothing: float = 0.0, reduction: str = "mean",
-    out: Any = None,
+    logits: Any, target: Any, *, weight: Any = None, ignore_index: int = -100, label_smoothing: float = 0.0,
+    reduction: str = "mean", out: Any = None,
 ) -> Any:
     """The negative logarithm of the softmax of the logits at the target.
 
     Args:
         logits: ``[N, C]``, ``[C]`` or ``[N, C, ...]``; float16, bfloat16, float32 or float64.
         target: The classes, ``[N]``, ``[]`` or ``[N, ...]``, int32 or int64.
+        weight: Factors of the classes, ``[C]`` of any floating-point dtype; 1 each if None.
         ignore_index: A target whose loss and gradient are 0, and which does not count in the mean.
         label_smoothing: The share of the target that all classes have alike, 0 to 1.
-        reduction: ``"mean"`` over the targets that count, ``"sum"``, or ``"none"``.
+        reduction: ``"mean"`` over the targets that count (with ``weight`` the sum over that of their weights),
+            ``"sum"``, or ``"none"``.
         out: Where to put the loss: float32, of float64 logits float64; of target's shape, or of no dimensions.
 
     Returns:
@@ -230,4 +288,4 @@ def cross_entropy(
     >>> cross_entropy(np.log(np.array([[1.0, 3.0], [1.0, 1.0]])), np.array([1, -100]))
     array(0.28768207)
     """
-    return _run(logits, target, ignore_index, label_smoothing, reduction, out, None, False)[0]
+    return _run(logits, target, weight, ignore_index, label_smoothing, reduction, out, None, False)[0]

@@ -39,8 +39,7 @@ __all__ = [
 def _route_gradient(
     logits: Any, weights_out: Any, experts_out: Any, renormalize: bool, grad_weights_out: Any
 ) -> Mapping[str, Any]:
-    grad = arguments.dense(grad_weights_out)
-    return {"logits": route_backward(grad, logits, weights_out, experts_out, renormalize=renormalize)}
+    return {"logits": route_backward(grad_weights_out, logits, weights_out, experts_out, renormalize=renormalize)}
 
 
 @differentiable("logits", backward=_route_gradient, results=("weights_out", "experts_out"))
@@ -94,7 +93,7 @@ def permute_backward(grad_out: Any, order: Any, k: int, *, out: Any = None) -> A
 
 
 def _permute_gradient(experts: Any, order: Any, grad_out: Any) -> Mapping[str, Any]:
-    return {"x": permute_backward(arguments.dense(grad_out), order, experts.shape[1])}
+    return {"x": permute_backward(grad_out, order, experts.shape[1])}
 
 
 @differentiable("x", backward=_permute_gradient, results=("out", "offsets", "order"))
@@ -134,7 +133,7 @@ def permute(x: Any, experts: Any, count: int, *, out: Any = None) -> tuple[Any, 
 
 
 def _unpermute_gradients(grad_out: Any, y: Any, order: Any, weights: Any) -> Mapping[str, Any]:
-    return dict(zip(("y", "weights"), unpermute_backward(arguments.dense(grad_out), y, order, weights)))
+    return dict(zip(("y", "weights"), unpermute_backward(grad_out, y, order, weights)))
 
 
 @differentiable("y", "weights", backward=_unpermute_gradients)
@@ -195,12 +194,6 @@ def grouped_matmul_backward(
     return found
 
 
-def _product_gradients(
-    grad_out: Any, x: Any, w: Any, offsets: Any, transpose_w: bool, needs: frozenset[str]
-) -> Mapping[str, Any]:
-    return grouped_matmul_backward(arguments.dense(grad_out), x, w, offsets, transpose_w=transpose_w, needs=needs)
-
-
 def _product_arguments(x: Any, w: Any, offsets: Any, transpose_w: bool) -> tuple[Any, Any]:
     """x and w, if they and the offsets are what a product takes."""
     _, depth = arguments.expect("x", x, ["T", "K"], ROUTED)
@@ -210,7 +203,7 @@ def _product_arguments(x: Any, w: Any, offsets: Any, transpose_w: bool) -> tuple
     return x, w
 
 
-@differentiable("x", "w", backward=_product_gradients)
+@differentiable("x", "w", backward=grouped_matmul_backward)
 def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, out: Any = None) -> Any:
     """out[offsets[e]:offsets[e + 1]] = x[offsets[e]:offsets[e + 1]] @ w[e] for each expert e.
 

@@ -32,6 +32,8 @@ __all__ = [
 X_DTYPES = ["float16", "bfloat16", "float32"]
 WARPS = 4
 """Outputs a block computes."""
+ACTIVATIONS = ("float", "int8")
+"""What x is multiplied as."""
 TOKENS = 4
 """Rows of x that share the unpacking of a weight, at most."""
 
@@ -122,8 +124,11 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any, int8: boo
     x, w_q4k, gamma = arguments.aligned(16, x=x, w_q4k=w_q4k, gamma=gamma)
     if int8:
         for some in arguments.spans(rows):
-            grid = cdiv(n, WARPS), some.stop - some.start
-            int8_kernel(dtype)[grid, WARPS * 32](*quantize_activations(x[some]), w_q4k, out[some], n, blocks)
+            grid, made = (cdiv(n, WARPS), some.stop - some.start), quantize_activations(x[some], gamma)
+            squares = made[2] if gamma is None else made[3]
+            int8_kernel(dtype, gamma is not None)[grid, WARPS * 32](
+                *made[:3], squares, w_q4k, out[some], n, blocks, eps
+            )
         return out
     for start, count, tokens in _portions(rows):
         kernel = gemv_kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)
@@ -207,12 +212,13 @@ def q4k_gemv(x: Any, w_q4k: Any, n: int, *, activations: str = "float", out: Any
     >>> q4k_gemv(x, w, 3).round()
     array([[1920., 1920., 1920.]], dtype=float32)
     """
-    if activations not in ("float", "int8"):
-        raise arguments.wrong(f"activations is {activations!r:.60}; it can be 'float' or 'int8'")
+    arguments.one_of("activations", activations, ACTIVATIONS)
     return _run(x, None, w_q4k, n, 0.0, out, activations == "int8")
 
 
-def rmsnorm_q4k_gemv(x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-5, out: Any = None) -> Any:
+def rmsnorm_q4k_gemv(
+    x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-5, activations: str = "float", out: Any = None
+) -> Any:
     """y = RMSNorm(x) W^T with W in Q4_K, where RMSNorm(x) = gamma x / sqrt(mean(x^2) + eps).
 
     Args:
@@ -221,6 +227,7 @@ def rmsnorm_q4k_gemv(x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-
         w_q4k: As of :func:`q4k_gemv`.
         n: Rows of W.
         eps: Added to the mean of the squares, 0 or more.
+        activations: As of :func:`q4k_gemv`; by ``"int8"`` gamma x is quantised. The root is that of x itself.
         out: As of :func:`q4k_gemv`.
 
     Returns:
@@ -236,4 +243,5 @@ def rmsnorm_q4k_gemv(x: Any, gamma: Any, w_q4k: Any, n: int, *, eps: float = 1e-
     """
     if arguments.number("eps", eps) < 0:
         raise arguments.wrong(f"eps is {eps!r}; it can be 0 or more")
-    return _run(x, gamma, w_q4k, n, float(eps), out)
+    arguments.one_of("activations", activations, ACTIVATIONS)
+    return _run(x, gamma, w_q4k, n, float(eps), out, activations == "int8")

@@ -15,7 +15,7 @@ from .. import ScalarType, cdiv, s64
 
 from . import arguments, storage
 from .scan import workspace
-from .select_kernels import THREADS, TILE, pack_kernel
+from .select_kernels import THREADS, TILE, lengths_kernel, pack_kernel, runs_kernel
 
 __all__ = ["compact", "nonzero", "partition", "unique", "where"]
 
@@ -80,17 +80,29 @@ def nonzero(x: Any, *, out: Any = None, count: Any = None) -> Any:
     return _packed(_not_zero, x, None, dtype, out, count, places=True)
 
 
-def unique(x: Any, *, out: Any = None, count: Any = None) -> Any:
+def unique(
+    x: Any, *, return_inverse: bool = False, return_counts: bool = False, out: Any = None, count: Any = None
+) -> Any:
     """The first element of each run of equal ones; of a sorted array every value once (torch.unique_consecutive).
 
-    NaNs are equal to each other. Arguments are those of :func:`compact`.
+    Args:
+        x: As of :func:`compact`. NaNs are equal to each other.
+        return_inverse: Whether the run of each element is wanted, too: int64 of x's shape.
+        return_counts: Whether the lengths of the runs are wanted, too: int64, one for each.
+        out, count: As of :func:`compact`; with ``count`` the lengths are as long as x, too.
+
+    Returns:
+        ``out``, or a tuple of it, the inverse and the counts, as far as these are wanted.
 
     >>> import numpy as np
     >>> unique(np.array([1, 1, 2, 5, 5, 1]))
     array([1, 2, 5, 1])
+    >>> unique(np.array([1, 1, 2, 5, 5, 1]), return_inverse=True, return_counts=True)
+    (array([1, 2, 5, 1]), array([0, 0, 1, 2, 2, 3]), array([2, 1, 2, 1]))
     """
     dtype = _dtype(x)
-    return _packed("run", x, None, dtype, out, count)
+    wanted = arguments.flag("return_inverse", return_inverse), arguments.flag("return_counts", return_counts)
+    return _runs(x, dtype, *wanted, out, count) if any(wanted) else _packed("run", x, None, dtype, out, count)
 
 
 def partition(x: Any, mask: Any, *, out: Any = None, count: Any = None) -> tuple[Any, Any]:
@@ -151,3 +163,20 @@ def _packed(
     if count is not None:
         return out
     return out[: told.item()]
+
+
+def _runs(x: Any, dtype: ScalarType, inverse: bool, counts: bool, out: Any, count: Any) -> tuple[Any, ...]:
+    n = prod(x.shape)
+    out, told = arguments.output(out, x, (n,), dtype, x=x), _count(count, x)
+    arguments.expect_output(told, name="count", x=x, results=out)
+    tiles = max(cdiv(n, TILE), 1)
+    starts, lengths = (arguments.empty_like(x, (n,), s64) for _ in range(2))
+    runs = arguments.empty_like(x, tuple(x.shape), s64) if inverse else starts
+    source, words = arguments.bytes_of(arguments.dense(x)), workspace(x, 2 * tiles + 1)
+    runs_kernel(dtype, inverse)[tiles, THREADS](
+        source, arguments.bytes_of(out), starts, runs, words, told, n, tiles
+    )
+    if counts and n:
+        lengths_kernel()[cdiv(n, THREADS), THREADS](starts, told, lengths, n)
+    many = slice(None) if count is not None else slice(told.item())
+    return out[many], *([runs] if inverse else []), *([lengths[many]] if counts else [])

@@ -19,7 +19,7 @@ from . import storage
 from .scan_kernels import COMPLETE, PARTIAL, LookBack, Sums, next_tile
 from .sort_kernels import POINTED
 
-__all__ = ["THREADS", "TILE", "pack_kernel"]
+__all__ = ["THREADS", "TILE", "lengths_kernel", "pack_kernel", "runs_kernel"]
 
 THREADS = 256
 _WARPS, _STEPS = THREADS // 32, 16
@@ -36,6 +36,8 @@ class _Packing:
         self.start = ptx.mul.wide.u32(self.tile, TILE)
         self.held = minimum(n - self.start, TILE).to(u32)
         self.places, self.bases = shared(u32, TILE), shared(u32, 2)
+        self.ranks: list[tuple[Any, Any, Any]] = []
+        """Of this thread's elements their places in the tile, how many are wanted before them, and whether they are."""
         self._pack(LookBack(Sums("add", u32, False), words + 1, None), wanted)
 
     def _pack(self, tiles: LookBack, wanted: Wanted) -> None:
@@ -59,8 +61,9 @@ class _Packing:
         with when(number == 0):
             self._look_back(tiles, total)
         for step, vote in enumerate(votes):
-            rank = before + ptx.popc.b32(vote & ptx.lanemask_lt)
-            with when((vote >> lane) & 1 != 0):
+            rank, mark = before + ptx.popc.b32(vote & ptx.lanemask_lt), vote >> lane & 1
+            self.ranks.append((mine + 32 * step, rank, mark))
+            with when(mark != 0):
                 self.places[rank] = mine + 32 * step
             before += ptx.popc.b32(vote)
         ptx.bar.sync(0)
@@ -138,5 +141,48 @@ def pack_kernel(which: str | Wanted, dtype: ScalarType, places: bool) -> Kernel:
                 out[at] = x[place]
 
         packing.store(put, count if first is None else None, tiles)
+
+    return kernel
+
+
+@lru_cache(256)
+def runs_kernel(dtype: ScalarType, inverse: bool) -> Kernel:
+    """Store the first element of each run, and where the run begins; with ``inverse`` for each element its run."""
+    stored = storage.in_memory(dtype)
+
+    @ptx_kernel(name=f"select_runs_{'inverse_' * inverse}{dtype}", reqntid=THREADS)
+    def kernel(
+        x: Ptr[stored], out: Ptr[stored], starts: Ptr[s64], runs: Ptr[s64], words: Ptr[u64], count: Ptr[s64], n: u64,
+        tiles: u32,
+    ) -> None:
+        packing = _Packing(words, n, _wanted("run", x, None, dtype))
+
+        def put(number: Any, place: Any) -> None:
+            out[number] = x[place]
+            starts[number] = place.bits(s64)
+
+        packing.store(put, count, tiles)
+        if not inverse:
+            return
+        before = packing.bases[0] - 1  # the first element begins a run
+        for at, rank, mark in packing.ranks:
+            with when(at < packing.held):
+                runs[packing.start + at.to(u64)] = (before + rank + mark).to(s64)
+
+    return kernel
+
+
+@lru_cache
+def lengths_kernel() -> Kernel:
+    """lengths[i] = starts[i + 1] - starts[i], of ``count[0]`` parts of n."""
+
+    @ptx_kernel(name="select_lengths", reqntid=THREADS)
+    def kernel(starts: Ptr[s64], count: Ptr[s64], lengths: Ptr[s64], n: s64) -> None:
+        i, runs = (ptx.ctaid.x * THREADS + ptx.tid.x).to(s64), count[0]
+        with when(i < runs):
+            end = reg(s64, n)
+            with when(i + 1 < runs):
+                end.set(starts[i + 1])
+            lengths[i] = end - starts[i]
 
     return kernel

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
 from ptxdsl import LaunchError, f64  # noqa: E402
-from ptxdsl.kernels import attention, elementwise, kv_cache, linalg, loss, norm, optim, rope  # noqa: E402
+from ptxdsl.kernels import attention, elementwise, kv_cache, linalg, loss, moe, norm, optim, reduce, rope  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
 
@@ -181,7 +181,7 @@ def test_gradients_of_cross_entropy(reduction: str, shape: tuple[int, ...]) -> N
     logits, target = double(*shape), torch.randint(0, 5, shape[:1] + shape[2:] if len(shape) > 1 else ())
     if target.ndim:
         target[-1] = -100
-    given = {"reduction": reduction, "label_smoothing": 0.2}
+    given = {"reduction": reduction, "label_smoothing": 0.2, "weight": torch.rand(5, dtype=torch.float64) + 0.5}
     assert torch.autograd.gradcheck(lambda logits: loss.cross_entropy(logits, target, **given), (logits,))
     of_torch = torch.nn.functional.cross_entropy(logits, target, **given)
     torch.testing.assert_close(loss.cross_entropy(logits, target, **given), of_torch)
@@ -218,6 +218,63 @@ def test_gradients_of_rope(function: Any, heads_first: bool) -> None:
     assert torch.autograd.gradcheck(lambda q: function(q, **given), (q,))
     assert torch.autograd.gradcheck(lambda q, k: function(q, k, **given), (q, k))
     assert torch.autograd.gradcheck(lambda k: function(q.detach(), k, **given), (k,))
+
+
+REDUCED = {
+    "max": lambda x: reduce.max(x, 1), "min": lambda x: reduce.min(x, (0, 2), keepdims=True), "prod": reduce.prod,
+    "prod of columns": lambda x: reduce.prod(x, 0), "l1": lambda x: reduce.norm(x, 1, -1), "l2": reduce.norm,
+    "largest": lambda x: reduce.norm(x, float("inf"), 1),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_gradients_of_reductions(name: str) -> None:
+    assert torch.autograd.gradcheck(REDUCED[name], (double(2, 3, 4),))
+
+
+def test_ties_share_a_gradient_as_those_of_torch() -> None:
+    x = torch.tensor([[1.0, 3.0, 3.0], [0.0, 0.0, 0.0]], requires_grad=True)
+    grads = [torch.autograd.grad(f(x).sum(), x)[0] for f in (lambda x: reduce.max(x, 1), lambda x: torch.amax(x, 1))]
+    torch.testing.assert_close(*grads)
+    zeros = torch.tensor([0.0, 2.0, 5.0], requires_grad=True)
+    for f, of_torch in ((reduce.prod, torch.prod), (reduce.norm, torch.linalg.vector_norm)):
+        torch.testing.assert_close(torch.autograd.grad(f(zeros), zeros), torch.autograd.grad(of_torch(zeros), zeros))
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+@pytest.mark.parametrize("transpose_w", [False, True])
+def test_gradients_of_a_mixture_of_experts(renormalize: bool, transpose_w: bool) -> None:
+    """A layer against the same of torch: in float32, in which the products are."""
+    tokens, experts, k, depth, width = 12, 4, 2, 5, 7
+    x, logits, w = torch.randn(tokens, depth), torch.randn(tokens, experts), torch.randn(experts, depth, width)
+    w = w.mT.contiguous() if transpose_w else w
+    grads, results = [], []
+    for ours in (True, False):
+        own = [t.clone().requires_grad_() for t in (x, logits, w)]
+        if ours:
+            weights, chosen = moe.route(own[1], k, renormalize=renormalize)
+            rows, offsets, order = moe.permute(own[0], chosen, experts)
+            y = moe.unpermute(moe.grouped_matmul(rows, own[2], offsets, transpose_w=transpose_w), order, weights)
+        else:
+            weights, chosen = torch.topk(torch.softmax(own[1], 1), k)
+            weights = weights / weights.sum(1, keepdim=True) if renormalize else weights
+            matrices = own[2].mT if transpose_w else own[2]
+            y = torch.einsum("th,tkhn,tk->tn", own[0], matrices[chosen], weights)
+        results.append(y)
+        grads.append(torch.autograd.grad((y * torch.arange(width)).sum(), own))
+    torch.testing.assert_close(*results)
+    torch.testing.assert_close(*grads)
+
+
+def test_gradients_of_expanded_gradients() -> None:
+    """What ``sum().backward()`` gives to a function is no memory of its own: each has to take it."""
+    a, x = double(3, 4), double(4)
+    for function, tensors in (
+        (linalg.gemv, (a, x)), (linalg.transpose, (a,)), (norm.softmax, (a,)), (norm.layer_norm, (a,)),
+        (elementwise.silu, (a,)), (reduce.max, (a,)), (linalg.matmul, (a, a.detach().mT.contiguous())),
+    ):
+        found = torch.autograd.grad(function(*tensors).sum(), tensors[0])[0]
+        assert found.shape == tensors[0].shape and found.isfinite().all()
 
 
 def test_caches_of_torch() -> None:

@@ -146,3 +146,29 @@ def test_a_super_block_takes_at_most_40_instructions() -> None:
     back = min(int(place, 16) for place, text in code if "BRA" in text and int(place, 16) >= max(places))
     assert len(places) == 8
     assert (back - begin) // 16 + 1 <= 4 * 40
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize(("rows", "k", "n", "gamma_type"), [(1, 256, 1, np.float32), (3, 2304, 9, np.float16), (2, 1280, 5, np.float32)])
+def test_rmsnorm_with_activations_of_8_bits(
+    rng: np.random.Generator, dtype: Any, rows: int, k: int, n: int, gamma_type: Any
+) -> None:
+    """gamma x is off by half a step at most, the root is that of x's own mean square."""
+    x, gamma = (5 * rng.standard_normal((rows, k))).astype(dtype), rng.uniform(0.5, 2, k).astype(gamma_type)
+    w = quant.quantize_q4k(rng.standard_normal((n, k)).astype(np.float32))
+    out = np.full((rows, n), np.nan, dtype)
+    assert quant.rmsnorm_q4k_gemv(x, gamma, w, n, eps=1e-3, activations="int8", out=out) is out
+    scaled, weights = x.astype(np.float64) * gamma.astype(np.float64), quant.dequantize_q4k(w, k).astype(np.float64)
+    root = np.sqrt((x.astype(np.float64) ** 2).mean(1, keepdims=True) + 1e-3)
+    steps = np.abs(scaled).reshape(rows, -1, 32).max(-1) / 127
+    worst = (steps[:, None, :, None] / 2 * np.abs(weights).reshape(1, n, -1, 32)).sum((2, 3)) / root
+    rounding = BOUNDS[np.dtype(dtype)] * (np.abs(scaled / root) @ np.abs(weights).T).max()
+    assert (np.abs(out.astype(np.float64) - scaled @ weights.T / root) <= worst * 1.001 + rounding).all()
+
+
+def test_rmsnorm_of_zeros_in_8_bits() -> None:
+    w = quant.quantize_q4k(np.ones((3, 256), np.float32))
+    got = quant.rmsnorm_q4k_gemv(np.zeros((2, 256), np.float32), np.ones(256, np.float32), w, 3, activations="int8")
+    assert not got.any()
+    with pytest.raises(LaunchError, match="^activations is 'int4'; it can be 'float' or 'int8'\n"):
+        quant.rmsnorm_q4k_gemv(np.zeros((1, 256), np.float32), np.ones(256, np.float32), w, 3, activations="int4")

@@ -55,6 +55,45 @@ def test_rows(rng: np.random.Generator, dtype: Any, classes: int) -> None:
             close(grad, slopes * share, BOUNDS[np.dtype(dtype)])
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [(np.float16, np.float32), (np.float32, np.float32), (np.float64, np.float16)])
+@pytest.mark.parametrize("classes", [1, 33, 1024, 5000])
+def test_weights_of_classes(rng: np.random.Generator, dtype: Any, kind: Any, classes: int) -> None:
+    """Those of a loss at its target, those of the smoothing at all; the mean is by the weights of the targets."""
+    logits, target = (3 * rng.standard_normal((5, classes))).astype(dtype), rng.integers(0, classes, 5)
+    weight = rng.uniform(0.1, 2, classes).astype(kind)
+    target[1] = -1
+    wide, factors = logits.astype(np.float64), weight.astype(np.float64)
+    logarithms = wide - np.log(np.exp(wide - wide.max(-1, keepdims=True)).sum(-1, keepdims=True)) - wide.max(-1, keepdims=True)
+    counts = target != -1
+    for smoothing in (0.0, 0.3):
+        wanted = np.tile(smoothing / classes * factors, (5, 1))
+        wanted[np.arange(5), target] += (1 - smoothing) * factors[target]
+        wanted *= counts[:, None]
+        losses = -(wanted * logarithms).sum(1)
+        slopes = np.exp(logarithms) * wanted.sum(1, keepdims=True) - wanted
+        for reduction, share in (("none", 1.0), ("mean", 1 / factors[target[counts]].sum())):
+            got, grad = loss.cross_entropy_with_grad(
+                logits, target, weight=weight, ignore_index=-1, label_smoothing=smoothing, reduction=reduction
+            )
+            close(got, losses if reduction == "none" else losses.sum() * share, 1e-13 if dtype == np.float64 else 2e-5)
+            close(grad, slopes * share, BOUNDS[np.dtype(dtype)])
+            only = loss.cross_entropy(
+                logits, target, weight=weight, ignore_index=-1, label_smoothing=smoothing, reduction=reduction
+            )
+            np.testing.assert_array_equal(only, got)
+
+
+def test_weights_that_do_not_fit() -> None:
+    with pytest.raises(LaunchError) as caught:
+        loss.cross_entropy(np.zeros((2, 3)), np.zeros(2, int), weight=np.ones(2))
+    assert caught.value.message == (
+        "`weight` has shape [2] and dtype float64; wanted is [3] of float16 or bfloat16 or float32 or float64"
+    )
+    with pytest.raises(TrapError, match="cross_entropy: a target is no class"):
+        loss.cross_entropy(np.zeros((2, 3)), np.array([0, 3]), weight=np.ones(3))
+    assert np.isnan(loss.cross_entropy(np.zeros((1, 2)), np.array([0]), weight=np.zeros(2)))
+
+
 def test_long_rows_in_place(rng: np.random.Generator) -> None:
     logits, target = rng.standard_normal((2, 20_000)).astype(np.float32), np.array([19_999, 0])
     losses, slopes, _ = expected(logits, target, 0.1)

@@ -100,3 +100,38 @@ def test_mistakes(call: Callable[[Array], object], message: str) -> None:
     with pytest.raises(LaunchError) as caught:
         call(np.zeros(3, np.float32))
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "f2", "f4", "f8", "?"])
+def test_runs_with_their_numbers_and_lengths(rng: np.random.Generator, dtype: str) -> None:
+    for n in (0, 1, 31, 4096, 9001):
+        x = np.repeat(rng.integers(0, 2 if dtype == "?" else 100, n), rng.integers(1, 9, n))[:n].astype(dtype)
+        starts = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]])[:n])
+        lengths = np.diff(np.append(starts, n))
+        values, inverse, counts = select.unique(x, return_inverse=True, return_counts=True)
+        np.testing.assert_array_equal(values, x[starts])
+        np.testing.assert_array_equal(inverse, np.repeat(np.arange(starts.size), lengths))
+        np.testing.assert_array_equal(counts, lengths)
+        assert inverse.dtype == counts.dtype == np.int64 and values.dtype == x.dtype
+
+
+def test_runs_of_nans_and_matrices() -> None:
+    x = np.array([[np.nan, np.nan, 1.0], [1.0, -0.0, 0.0]])
+    values, inverse = select.unique(x, return_inverse=True)
+    np.testing.assert_array_equal(values, [np.nan, 1, 0])
+    np.testing.assert_array_equal(inverse, [[0, 0, 1], [1, 2, 2]])
+    count, out = np.zeros(1, np.int64), np.full(6, 7.0)
+    found, counts = select.unique(x.T, return_counts=True, out=out, count=count)  # nan 1 nan 0 1 0
+    assert found is out or found.base is out
+    assert count[0] == 6 and counts.tolist() == [1] * 6
+    with pytest.raises(LaunchError) as caught:
+        select.unique(x, return_counts=1)  # type: ignore[arg-type]
+    assert caught.value.message == "return_counts is 1; it can be True or False"
+
+
+@pytest.mark.usefixtures("sanitized")
+def test_runs_have_no_races(rng: np.random.Generator) -> None:
+    x = np.sort(rng.integers(0, 500, 9000))
+    values, inverse, counts = select.unique(x, return_inverse=True, return_counts=True)
+    for got, want in zip((values, inverse, counts), np.unique(x, return_inverse=True, return_counts=True)):
+        np.testing.assert_array_equal(got, want)
