@@ -153,7 +153,7 @@ def flash_attention_backward(
     [(1, 2, 3, 16), (1, 1, 5, 16), (1, 1, 5, 16)]
     """
     dtype, factor = _expect(q, k, v, causal, scale)
-    (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
+    batch, heads = q.shape[:2]
     arguments.expect("gradient", gradient, q.shape, [arguments.dtype_name(q)])
     if _backward_by(tensor_cores, dtype, dim) == "wgmma":
         gradient, q, k, v = arguments.aligned(ALIGNMENT, gradient=gradient, q=q, k=k, v=v)
@@ -175,13 +175,13 @@ def _backward_by_mma(dtype: ScalarType, given: list[Any], made: list[Any], causa
     (batch, heads, queries, dim), (_, key_heads, keys, _) = given[0].shape, given[1].shape
     inputs, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (given, made))
     states = arguments.empty_like(dq, (batch * heads, queries, 2), f32)
-    options, rows = {"shared": backward_mma.shared_bytes(dim)}, backward_mma.ROWS
+    threads, memory, rows = backward_mma.THREADS, backward_mma.shared_bytes(dim), backward_mma.ROWS
     first = backward_mma.queries_kernel(dtype, dim, causal)
-    first.configure((cdiv(queries, rows), batch * heads), backward_mma.THREADS, **options)(
+    first.configure((cdiv(queries, rows), batch * heads), threads, shared=memory)(
         *inputs, dq, states, heads // key_heads, factor
     )
     second = backward_mma.keys_kernel(dtype, dim, causal)
-    second.configure((cdiv(keys, rows), batch * key_heads), backward_mma.THREADS, **options)(
+    second.configure((cdiv(keys, rows), batch * key_heads), threads, shared=memory)(
         *inputs, states, dk, dv, heads // key_heads, factor
     )
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from .. import Array, Kernel, Ptr, ScalarType, check, loop, ptx, ptx_kernel, s64, select, u32, u64, when
 from . import arguments
-from .storage import UNSIGNED
-from .vectors import BYTES, load, store
+from .storage import BYTES, UNSIGNED, load, store
 
 __all__ = ["gather", "gather_kernel", "scatter", "scatter_kernel"]
 

@@ -23,7 +23,7 @@ from . import arguments, elementwise
 from .autograd import differentiable
 from .norm.softmax_rows import exp
 from .rows import Chunk, Plan, Row, each_row, plan_of, row_of
-from .vectors import computed_in
+from .storage import working
 
 __all__ = [
     "count_kernel", "cross_entropy", "cross_entropy_with_grad", "rows_kernel", "total_kernel", "weigh_kernel",
@@ -94,7 +94,7 @@ def rows_kernel(
 
     With a ``weight_type`` classes have weights.
     """
-    acc, weighted = computed_in(dtype), weight_type is not None
+    acc, weighted = working(dtype), weight_type is not None
     weight_type = weight_type or acc
     weighing = f"weighted_{weight_type}_" * weighted
     name = f"cross_entropy_{dtype}_{index_type}_{weighing}{'graded_' * graded}{'averaged_' * averaged}{plan}"
@@ -190,7 +190,7 @@ def _run(
     """The loss, and the gradient of the logits if it is wanted."""
     source, rows, columns = _flattened(logits, target)
     dtype, index_type = arguments.floating("logits", logits), arguments.scalar_type("target", target)
-    acc, shape = computed_in(dtype), tuple(logits.shape)
+    acc, shape = working(dtype), tuple(logits.shape)
     smoothing = arguments.number("label_smoothing", label_smoothing, 0, 1)
     arguments.one_of("reduction", reduction, REDUCTIONS)
     ignored = arguments.size("ignore_index", ignore_index, range(-(2**63), 2**63))

@@ -228,7 +228,8 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, o
            [10., 10.]], dtype=float32)
     """
     turned = bool(transpose_w)
-    (tokens, depth), (experts, *sides) = (tuple(array.shape) for array in _product_arguments(x, w, offsets, transpose_w))
+    given = _product_arguments(x, w, offsets, transpose_w)
+    (tokens, depth), (experts, *sides) = (tuple(array.shape) for array in given)
     width, dtype = sides[0 if turned else 1], arguments.floating("x", x)
     out = arguments.output(out, x, (tokens, width), dtype, x=x, w=w)
     if not tokens * width * experts:
@@ -241,7 +242,8 @@ def grouped_matmul(x: Any, w: Any, offsets: Any, *, transpose_w: bool = False, o
     assert dtype in (f16, bf16)
     for name, extent in (("K", depth), ("N", depth if turned else width)):
         if extent % 8:
-            raise arguments.wrong(f"{name} is {extent}; of {arguments.dtype_name(x)} it is a multiple of 8", hint="pad with zeros")
+            kind = arguments.dtype_name(x)
+            raise arguments.wrong(f"{name} is {extent}; of {kind} it is a multiple of 8", hint="pad with zeros")
     x, w = arguments.aligned(16, x=x, w=w)
     across = cdiv(width, SHAPE.tile[1])
     product_kernel(dtype, turned).configure(

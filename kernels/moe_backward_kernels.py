@@ -1,4 +1,4 @@
-"""Kernels of the gradients of mixtures of experts: of gating, of weighted sums over experts, and of experts' weights."""
+"""Kernels of the gradients of mixtures of experts: of gating, of weighted sums of experts, and of their weights."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _softmax(row: Any, dtype: ScalarType, experts: int, held: int, inside: Any, 
 
 @cache
 def unpermute_gradient_kernel(dtype: ScalarType) -> Kernel:
-    """dy[i] = weights[order[i]] grad[order[i] / k] and dweights[order[i]] = grad[order[i] / k] . y[i], a block a row."""
+    """dy[i] = weights[order[i]] grad[order[i] / k], dweights[order[i]] = grad[order[i] / k] . y[i]; a block a row."""
     acc = storage.working(dtype)
 
     @ptx_kernel(name=f"moe_unpermute_gradient_{dtype}", reqntid=ROW_THREADS)

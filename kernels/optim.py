@@ -15,7 +15,7 @@ from typing import Any
 from .. import Kernel, Ptr, ScalarType, block, cdiv, f32, f64, loop, minimum, ptx, ptx_kernel, reg, u32, when
 from . import arguments
 from .elementwise import Map
-from .vectors import computed_in, load, per_access, store
+from .storage import load, per_access, store, working
 
 __all__ = ["adamw", "adamw_kernel", "clip_grad_norm", "sgd", "sgd_kernel", "squared_sum", "squares_kernel"]
 
@@ -45,7 +45,7 @@ def adamw_kernel(
     dtype: ScalarType, grad_type: ScalarType, copy_type: ScalarType | None, scaled: bool, width: int
 ) -> Kernel:
     """The step of AdamW; ``copy_type`` and ``scaled`` say whether there is a copy, and a factor of the gradient."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     name = f"adamw_{dtype}_{grad_type}_{copy_type}{'_scaled' * scaled}_x{width}"
 
     @ptx_kernel(name=name, reqntid=THREADS)
@@ -84,7 +84,7 @@ def sgd_kernel(
     dtype: ScalarType, grad_type: ScalarType, copy_type: ScalarType | None, moved: bool, nesterov: bool, width: int
 ) -> Kernel:
     """The step of gradient descent, with momentum where it is ``moved``."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     name = f"sgd_{dtype}_{grad_type}_{copy_type}{'_momentum' * moved}{'_nesterov' * nesterov}_x{width}"
 
     @ptx_kernel(name=name, reqntid=THREADS)
@@ -166,7 +166,7 @@ def _parameter(param: Any, grad: Any, copy: Any, **states: Any) -> tuple[ScalarT
     arguments.expect("param", param, list(shape), names)
     arguments.expect("grad", grad, list(shape), names)
     dtype, grad_type = arguments.floating("param", param), arguments.floating("grad", grad)
-    state = arguments.name_of(computed_in(dtype))
+    state = arguments.name_of(working(dtype))
     for name, array in states.items():
         arguments.expect(name, array, list(shape), [state])
     written = {"param": param, **states}
@@ -230,7 +230,7 @@ def adamw(
     decay = arguments.number("weight_decay", weight_decay, 0)
     first, second = _rate("betas[0]", betas[0]), _rate("betas[1]", betas[1])
     if grad_scale is not None:
-        arguments.expect_array("grad_scale", grad_scale, [arguments.name_of(computed_in(dtype))])
+        arguments.expect_array("grad_scale", grad_scale, [arguments.name_of(working(dtype))])
         if math.prod(grad_scale.shape) != 1:
             raise arguments.wrong(f"`grad_scale` has shape {list(grad_scale.shape)}; wanted is one element")
     if n:
@@ -284,7 +284,7 @@ def _buffer(param: Any, buffer: Any, dtype: ScalarType) -> Any:
     """The buffer, or where there is none an array of its type that is not read."""
     if buffer is not None:
         return buffer
-    return param if dtype is computed_in(dtype) else arguments.empty_like(param, (1,), computed_in(dtype))
+    return param if dtype is working(dtype) else arguments.empty_like(param, (1,), working(dtype))
 
 
 def _squares(arrays: Sequence[Any], limit: float) -> Any:

@@ -1,9 +1,9 @@
 """Q4_K products with activations of 8 bits: integer dot products of four, one rounding of x and none of the weights.
 
 x is quantised in runs of 32: ``x = step * q``, q from -127 to 127, with the sums of q over 16, by which a sub-block's
-minimum is multiplied. Where RMSNorm is folded in, gamma x is quantised, with the sum of the squares of x in each
-super-block, and the product is divided by the root of their mean. Eight lanes share a super-block, each with 16 bytes of its weights, so that a warp has four of
-them in flight and a super-block takes about 20 instructions of a warp.
+minimum is multiplied. Where RMSNorm is folded in, gamma x is quantised, with the sum of the squares of x in each super-
+block, and the product is divided by the root of their mean. Eight lanes share a super-block, each with 16 bytes of its
+weights, so that a warp has four of them in flight and a super-block takes about 20 instructions of a warp.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _packed(quants: list[Any]) -> Any:
 
 @cache
 def int8_kernel(dtype: ScalarType, normed: bool = False) -> Kernel:
-    """The product of one row of x a block along y; a warp an output. It is divided by the root where it is ``normed``."""
+    """The product of one row of x a block along y, a warp an output; divided by the root where it is ``normed``."""
 
     @ptx_kernel(name=f"{'rmsnorm_' * normed}q4k_int8_gemv_{dtype}", reqntid=WARPS * 32)
     def kernel(

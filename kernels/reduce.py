@@ -196,7 +196,11 @@ def norm_backward(grad_out: Any, x: Any, out: Any, ord: float = 2, axis: Axis = 
     return norm_gradient(grad_out, x, out, _known(ord), axis)
 
 
-@differentiable("x", backward=lambda x, out, ord, axis, grad_out: {"x": norm_backward(grad_out, x, out, ord, axis)})
+def _norm_slopes(x: Any, out: Any, ord: float, axis: Axis, grad_out: Any) -> dict[str, Any]:
+    return {"x": norm_backward(grad_out, x, out, ord, axis)}
+
+
+@differentiable("x", backward=_norm_slopes)
 def norm(x: Any, ord: float = 2, axis: Axis = None, *, keepdims: bool = False, out: Any = None) -> Any:
     """The norm of the elements taken as a vector, whatever the number of axes (torch.linalg.vector_norm).
 

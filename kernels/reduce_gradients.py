@@ -10,7 +10,10 @@ from . import arguments
 from .elementwise.mapping import Map
 from .reduce_launches import Axis, product, reduced
 
-__all__ = ["extreme_gradient", "mean_gradient", "norm_gradient", "prod_gradient", "sum_gradient"]
+__all__ = [
+    "EXTREMES", "OTHERS", "SHARED", "SLOPES", "extreme_gradient", "mean_gradient", "norm_gradient", "prod_gradient",
+    "sum_gradient",
+]
 
 
 def sum_gradient(x: Any, axis: Axis, grad_out: Any) -> dict[str, Any]:
@@ -41,9 +44,9 @@ def _sign(x: Any) -> Any:
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x))  # of 0 and NaNs themselves
 
 
-_EXTREMES = Map(_is_extreme, name="reduce_is_extreme")
+EXTREMES = Map(_is_extreme, name="reduce_is_extreme")
 _LARGEST = Map(_is_largest, name="reduce_is_largest")
-_SHARED = Map(
+SHARED = Map(
     lambda x, extreme, gradient, count: select(_is_extreme(x, extreme), _divided(gradient, count.to(x.type)), 0.0),
     name="reduce_extreme_gradient",
 )
@@ -54,7 +57,7 @@ _LARGEST_SHARED = Map(
     name="reduce_largest_gradient",
 )
 _SIGNED = Map(lambda x, gradient: _sign(x) * gradient, name="reduce_l1_gradient")
-_ALONG = Map(
+SLOPES = Map(
     lambda x, norm, gradient: select(norm == 0.0, 0.0, _divided(x, norm) * gradient), name="reduce_l2_gradient"
 )
 _FACTORS = Map(lambda x: select(x == 0.0, 1.0, x), name="reduce_factors")
@@ -65,7 +68,7 @@ def _others(x: Any, rest: Any, zeros: Any, gradient: Any) -> Any:
 
 
 _ZEROS = Map(lambda x: x == 0.0, name="reduce_zeros")
-_OTHERS = Map(_others, name="reduce_prod_gradient")
+OTHERS = Map(_others, name="reduce_prod_gradient")
 
 
 def extreme_gradient(grad_out: Any, x: Any, out: Any, axis: Axis) -> Any:
@@ -73,7 +76,7 @@ def extreme_gradient(grad_out: Any, x: Any, out: Any, axis: Axis) -> Any:
     kept, gradient, extreme = _arguments(x, axis, grad_out=grad_out, out=out)
     if not product(x.shape):
         return arguments.empty_like(x, tuple(x.shape), arguments.floating("x", x))
-    return _SHARED(x, extreme, gradient, _counted(_EXTREMES(x, extreme), axis, kept))
+    return SHARED(x, extreme, gradient, _counted(EXTREMES(x, extreme), axis, kept))
 
 
 def norm_gradient(grad_out: Any, x: Any, out: Any, name: str, axis: Axis) -> Any:
@@ -82,7 +85,7 @@ def norm_gradient(grad_out: Any, x: Any, out: Any, name: str, axis: Axis) -> Any
     if name == "l1":
         return _SIGNED(x, gradient)
     if name == "l2":
-        return _ALONG(x, norm, gradient)
+        return SLOPES(x, norm, gradient)
     if not product(x.shape):
         return arguments.empty_like(x, tuple(x.shape), arguments.floating("x", x))
     return _LARGEST_SHARED(x, norm, gradient, _counted(_LARGEST(x, norm), axis, kept))
@@ -93,7 +96,7 @@ def prod_gradient(grad_out: Any, x: Any, axis: Axis) -> Any:
     kept, gradient = _arguments(x, axis, grad_out=grad_out)
     dtype = arguments.floating("x", x)
     others = reduced("prod", _FACTORS(x, dtype=f64 if dtype is f64 else f32), axis).reshape(kept)
-    return _OTHERS(x, others, _counted(_ZEROS(x), axis, kept), gradient, dtype=dtype)
+    return OTHERS(x, others, _counted(_ZEROS(x), axis, kept), gradient, dtype=dtype)
 
 
 def _counted(x: Any, axis: Axis, kept: tuple[int, ...]) -> Any:

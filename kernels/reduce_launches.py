@@ -12,7 +12,6 @@ from .. import cdiv, s64
 from . import arguments, storage
 from .reduce_kernels import COLUMN_LANES, THREADS, column_kernel, merge_kernel, row_kernel
 from .reduce_operations import Operation, operation
-from .vectors import BYTES
 
 __all__ = ["Axis", "add_parts", "product", "reduced"]
 
@@ -73,7 +72,7 @@ def _first(op: Operation, x: Any, outer: int, n: int, inner: int, out: Any, coun
     """The states of [outer, n, inner] along n; the results, if there is an ``out``."""
     row = n * op.dtype.bytes
     per = storage.per_vector(op.dtype)
-    columns = per if inner % per == 0 and arguments.is_aligned(BYTES, x) else 1
+    columns = per if inner % per == 0 and arguments.is_aligned(storage.BYTES, x) else 1
     if inner == 1:
         lanes = 4 if row <= 128 else 32 if row <= 1 << 14 else THREADS
         blocks, step = cdiv(outer, THREADS // lanes), op.dtype.bytes

@@ -16,7 +16,7 @@ from .. import Array, Kernel, Ptr, ScalarType, cdiv, f64, loop, ptx, ptx_kernel,
 from .. import math as ptxmath
 from . import arguments
 from .autograd import differentiable
-from .vectors import computed_in
+from .storage import working
 
 __all__ = ["rope", "rope_kernel", "rope_neox"]
 
@@ -31,7 +31,7 @@ def rope_kernel(
 
     ``copies`` stores what is not turned, too.
     """
-    acc = computed_in(dtype)
+    acc = working(dtype)
     name = f"rope_{'neox_' * neox}{dtype}_{index_type}{'_qk' * both}{'_copies' * copies}"
 
     @ptx_kernel(name=name, reqntid=THREADS)

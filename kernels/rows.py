@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import ScalarType, loop, maximum, minimum, ptx, reg, select, when
 from .. import block, warp
 from . import arguments
-from .vectors import BYTES, load, store
+from .storage import BYTES, load, store
 
 __all__ = ["Chunk", "Plan", "Row", "each_row", "plan_of", "row_of"]
 

@@ -25,7 +25,6 @@ from .. import (
 from .. import warp
 
 from . import storage
-from .vectors import BYTES
 
 __all__ = [
     "COMPLETE", "OPERATORS", "PARTIAL", "THREADS", "LookBack", "Sums", "clear_kernel", "column_kernel", "next_tile",
@@ -229,7 +228,7 @@ class _Tile:
         """Whether 16 bytes can be accessed at a time: the tile is full, and begins at a multiple of them."""
         fits = self.count == tile_size(self.dtype)
         for pointer in pointers:
-            fits = fits & ((pointer.address & (BYTES - 1)) == 0)
+            fits = fits & ((pointer.address & (storage.BYTES - 1)) == 0)
         return fits
 
     def load(self, x: Any, whole: Any, flags: Any) -> list[list[State]]:
@@ -257,7 +256,7 @@ class _Tile:
         with when(whole):
             at = out + self.first
             for number, values in enumerate(results):
-                storage.store_vector(at, number * 32 * self.per, values, self.dtype)
+                storage.store(at, number * 32 * self.per, values)
         with otherwise():
             for number, values in enumerate(results):
                 for value, place in zip(values, self.places(number)):

@@ -12,13 +12,14 @@ from typing import Any
 from .. import ScalarType, bf16, f16, f32, loop, minimum, pack, pred, ptx, s32, u8, u16, u32, u64, unpack
 
 from . import arguments
-from .vectors import BYTES
 
 __all__ = [
-    "IN_FLIGHT", "NUMBERS", "UNSIGNED", "along", "in_memory", "load_vector", "narrowed", "per_vector", "store_vector",
-    "widened", "working",
+    "BYTES", "IN_FLIGHT", "NUMBERS", "UNSIGNED", "along", "in_memory", "load", "load_vector", "narrowed", "per_access",
+    "per_vector", "store", "widened", "working",
 ]
 
+BYTES = 16
+"""Of the largest access that every GPU has."""
 NUMBERS = [*arguments.INTEGERS, *arguments.FLOATS]
 """The dtypes that kernels compute with, by the names that numpy gives them; bools beside them where it makes sense."""
 UNSIGNED = {8: u8, 16: u16, 32: u32, 64: u64}
@@ -49,6 +50,16 @@ def per_vector(dtype: ScalarType) -> int:
     return BYTES // dtype.bytes
 
 
+def per_access(*dtypes: ScalarType) -> int:
+    """Elements that a thread takes of arrays of these types: 16 bytes of the narrowest, at most 8 elements.
+
+    >>> from ptxdsl import f16, f64
+    >>> per_access(f16), per_access(f32, f64), per_access(u8)
+    (8, 4, 8)
+    """
+    return min(8, BYTES // min(dtype.bytes for dtype in dtypes))
+
+
 def widened(value: Any, dtype: ScalarType) -> Any:
     """An element in the type that it is computed in."""
     if dtype is bf16:
@@ -59,6 +70,33 @@ def widened(value: Any, dtype: ScalarType) -> Any:
 def narrowed(value: Any, dtype: ScalarType) -> Any:
     """The element that a value is stored as: floats are rounded to the nearest, integers lose their upper bits."""
     return value if dtype.bytes >= 4 else value.to(in_memory(dtype))
+
+
+def load(pointer: Any, index: Any, count: int) -> list[Any]:
+    """``pointer[index : index + count]``, ``count`` a power of two, aligned to all its bytes or to 16.
+
+    >>> import numpy as np
+    >>> from ptxdsl import Ptr, f16, ptx_kernel
+    >>> @ptx_kernel
+    ... def reverse(x: Ptr[f16], y: Ptr[f16]):
+    ...     store(y, 0, load(x, 0, 8)[::-1])
+    >>> x, y = np.arange(8, dtype=np.float16), np.zeros(8, np.float16)
+    >>> reverse[1, 1](x, y)
+    >>> y
+    array([7., 6., 5., 4., 3., 2., 1., 0.], dtype=float16)
+    """
+    size = pointer.dtype.bytes
+    if count == 1:
+        return [pointer[index]]
+    if size * count < 4 or size >= 4:
+        width = min(count, BYTES // size)
+        first = pointer + index
+        return [value for at in range(0, count, width) for value in first.load(at, width=width)]
+    words = load((pointer + index).cast(u32), 0, size * count // 4)
+    if size == 2:
+        return [half for word in words for half in unpack(word, pointer.dtype)]
+    bytes_ = [((word >> shift) & 0xFF).to(u8) for word in words for shift in range(0, 32, 8)]
+    return bytes_ if pointer.dtype is u8 else [value.bits(pointer.dtype) for value in bytes_]
 
 
 def load_vector(pointer: Any, index: int, dtype: ScalarType) -> list[Any]:
@@ -109,22 +147,38 @@ def along(
         one(widened(source[i], dtype), i)
 
 
-def store_vector(pointer: Any, index: int, values: list[Any], dtype: ScalarType) -> None:
-    """Store as many values as fill 16 bytes from ``pointer[index]`` on, each :func:`narrowed`."""
-    if dtype.bytes >= 4:
-        pointer.store(index, values)
+def store(pointer: Any, index: Any, values: list[Any]) -> None:
+    """Store as many values, each converted to the pointer's type; aligned as for :func:`load`."""
+    dtype, count = pointer.dtype, len(values)
+    if count == 1:
+        pointer[index] = values[0].to(dtype)
+        return
+    if dtype.bytes * count < 4 or dtype.bytes >= 4:
+        width = min(count, BYTES // dtype.bytes)
+        first = pointer + index
+        for at in range(0, count, width):
+            first.store(at, [value.to(dtype) for value in values[at : at + width]])
         return
     each = 4 // dtype.bytes
-    words = [_word(values[i : i + each], dtype) for i in range(0, len(values), each)]
-    pointer.cast(u32).store(index * dtype.bytes // 4, words)
+    words = [_word(values[at : at + each], dtype) for at in range(0, count, each)]
+    store((pointer + index).cast(u32), 0, words)
 
 
 def _word(values: list[Any], dtype: ScalarType) -> Any:
-    """32 bits of elements."""
-    if dtype.is_float:
-        return pack(u32, *(value.to(dtype) for value in values))
-    bits = 8 * dtype.bytes
-    word = values[0].bits(u32) & ((1 << bits) - 1)
-    for number, value in enumerate(values[1:], 1):
-        word = ptx.bfi.b32(value.bits(u32), word, number * bits, bits)
+    """The 32 bits of two or four values as elements of ``dtype``."""
+    if dtype is bf16 and all(value.type is f32 for value in values):
+        low, high = values
+        return ptx.cvt.rn.bf16x2.f32(high, low).bits(u32)
+    if dtype.bytes == 2:
+        converted = [value.to(dtype) for value in values]
+        return pack(u32, *(value if dtype is u16 else value.bits(u16) for value in converted))
+    word, *more = (value.bits(u32) if _is_wide(value) else value.to(dtype).bits(u8).to(u32) for value in values)
+    word = word & 0xFF
+    for number, value in enumerate(more, 1):
+        word = ptx.bfi.b32(value, word, number * 8, 8)
     return word
+
+
+def _is_wide(value: Any) -> bool:
+    """Whether the lower bits of a value are what it is narrowed to."""
+    return value.type.is_integer and value.type.bits == 32

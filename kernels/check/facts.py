@@ -129,6 +129,29 @@ def _grouped(dtype: Any) -> Callable[[], object]:
     return lambda: moe.grouped_matmul(_zeros(dtype, 2048, 1024), _zeros(dtype, 8, 1024, 2048), offsets)
 
 
+def _gated() -> object:
+    logits, weights = _single(4096, 64), _single(4096, 8)
+    return moe.route_backward(weights, logits, weights, np.zeros((4096, 8), np.int32))
+
+
+def _grouped_gradients(dtype: Any) -> Callable[[], object]:
+    offsets, needs = np.arange(0, 2049, 256), frozenset("w")
+    x, w, grad = ((2048, 1024), (8, 1024, 2048), (2048, 2048))
+    return lambda: moe.grouped_matmul_backward(
+        _zeros(dtype, *grad), _zeros(dtype, *x), _zeros(dtype, *w), offsets, needs=needs
+    )
+
+
+def _weighted_loss() -> object:
+    logits, target = _half(2048, 32_000), np.zeros(2048, np.int64)
+    return loss.cross_entropy_with_grad(logits, target, weight=_half(32_000))
+
+
+def _runs() -> object:
+    x = np.sort(_keys(np.float32))
+    return select.unique(x, return_inverse=True, return_counts=True, out=x.copy(), count=np.zeros(1, np.int64))
+
+
 def _gguf(name: str) -> Callable[[], object]:
     made = FORMATS[name]
     weights = np.zeros((4096, 4096 // made.weights * made.nbytes), np.uint8)
@@ -140,9 +163,9 @@ def _q4k(**options: Any) -> Callable[[], object]:
     return lambda: quant.q4k_gemv(x, w, 4096, **options)
 
 
-def _normed_q4k() -> object:
+def _normed_q4k(**options: Any) -> Callable[[], object]:
     x, w = np.zeros((2, 1, 4096), np.float16), np.zeros((4096, 4096 // 256 * 144), np.uint8)
-    return quant.rmsnorm_q4k_gemv(x[0], x[1, 0], w, 4096)
+    return lambda: quant.rmsnorm_q4k_gemv(x[0], x[1, 0], w, 4096, **options)
 
 
 def _compact() -> object:
@@ -274,15 +297,31 @@ FACTS: dict[str, Facts] = {
     "loss.cross_entropy": Facts(
         "logits [N, C], target [N]", "mean(logsumexp(logits, 1) - logits[i, target[i]])", "bf16, 2048 x 32000",
         lambda: loss.cross_entropy_with_grad(_half(2048, 32_000), np.zeros(2048, np.int64))),
+    "loss.cross_entropy_weighted": Facts(
+        "logits [N, C], target [N], w [C]",
+        "sum(w[target] (logsumexp(logits, 1) - logits[i, target[i]])) / sum(w[target])", "bf16, 2048 x 32000",
+        _weighted_loss),
     "moe.route": Facts(
         "logits [T, E]", "the k greatest of softmax(logits, 1), over their sum", "f32, 4096 tokens to 8 of 64",
         lambda: moe.route(_single(4096, 64), 8)),
+    "moe.route_backward": Facts(
+        "g [T, k], logits [T, E], w, experts [T, k]", "dlogits[experts] = w (g - sum(g w)), else 0",
+        "f32, 4096 tokens to 8 of 64", _gated),
+    "moe.permute_backward": Facts(
+        "g [T k, H], order [T k]", "dx[t] = sum(g[i] with order[i] // k = t)", "bf16, 2 x 2048 x 4096",
+        lambda: moe.permute_backward(_half(4096, 4096), np.arange(4096), 2)),
     "moe.grouped_matmul": Facts(
         "x [T, K], w [E, K, N], offsets [E + 1]", "out[t] = x[t] @ w[expert of t]",
         "bf16, 2048 x 1024 x 2048, 8 experts", _grouped(BF16), sample=1),
     "moe.grouped_matmul_f32": Facts(
         "x [T, K], w [E, K, N], offsets [E + 1]", "out[t] = x[t] @ w[expert of t]",
         "f32, 2048 x 1024 x 2048, 8 experts", _grouped(np.float32), sample=1),
+    "moe.grouped_matmul_backward": Facts(
+        "g [T, N], x [T, K], offsets [E + 1]", "dw[e] = x[rows of e]ᵀ @ g[rows of e]",
+        "bf16, 2048 x 1024 x 2048, 8 experts", _grouped_gradients(BF16), sample=1),
+    "moe.grouped_matmul_backward_f32": Facts(
+        "g [T, N], x [T, K], offsets [E + 1]", "dw[e] = x[rows of e]ᵀ @ g[rows of e]",
+        "f32, 2048 x 1024 x 2048, 8 experts", _grouped_gradients(np.float32), sample=1),
     "norm.rms_norm": Facts(
         "x [..., N], weight [N]", "x / √(mean(x²) + eps) weight", "bf16, 2048 x 4096",
         lambda: norm.rms_norm(_half(2048, 4096), _half(4096))),
@@ -318,9 +357,12 @@ FACTS: dict[str, Facts] = {
         "x [M, K], w [N, K / 256 * 144] in Q4_K", "int8(x) @ wᵀ", "f16, 1 x 4096 x 4096", _q4k(activations="int8")),
     "quant.q4k_gemv": Facts(
         "x [M, K], w [N, K / 256 * 144] in Q4_K", "x @ wᵀ", "f16, 1 x 4096 x 4096", _q4k()),
+    "quant.rmsnorm_q4k_gemv_int8": Facts(
+        "x [M, K], gamma [K], w [N, K / 256 * 144] in Q4_K", "int8(x gamma) @ wᵀ / √(mean(x²) + eps)",
+        "f16, 1 x 4096 x 4096", _normed_q4k(activations="int8")),
     "quant.rmsnorm_q4k_gemv": Facts(
         "x [M, K], gamma [K], w [N, K / 256 * 144] in Q4_K", "rms_norm(x, gamma) @ wᵀ", "f16, 1 x 4096 x 4096",
-        _normed_q4k),
+        _normed_q4k()),
     "random.philox": Facts(
         "shape", "words of Philox-4x32-10(seed, subsequence, offset + i)", "u32, 2^24",
         lambda: random.philox(16 * MILLION, 1)),
@@ -334,6 +376,15 @@ FACTS: dict[str, Facts] = {
     "reduce.argmax": Facts(
         "x [...], axis", "the first i with x[i] = max(x, axis)", "bf16, 4096 x 4096, axis 1",
         lambda: reduce.argmax(_half(4096, 4096), axis=1)),
+    "reduce.max_backward": Facts(
+        "g, out [...], x [...], axis", "dx = (x == out) g / count(x == out)", "bf16, 4096 x 4096, axis 1",
+        lambda: reduce.max_backward(_half(4096), _half(4096, 4096), _half(4096), 1)),
+    "reduce.prod_backward": Facts(
+        "g [...], x [...], axis", "dx[i] = g prod(x[j] with j ≠ i)", "bf16, 4096 x 4096, axis 1",
+        lambda: reduce.prod_backward(_half(4096), _half(4096, 4096), 1)),
+    "reduce.norm_backward": Facts(
+        "g, out [...], x [...], axis", "dx = g x / out", "bf16, 4096 x 4096, axis 1",
+        lambda: reduce.norm_backward(_half(4096), _half(4096, 4096), _half(4096), 2, 1)),
     "rope.rope": Facts(
         "q [S, H, D]", "(a cos φ - b sin φ, a sin φ + b cos φ), (a, b) = q[2i], q[2i+1], φ = s θ^(-2i/D)",
         "bf16, 4096 x 32 x 128", lambda: rope.rope(_half(4096, 32, 128))),
@@ -345,6 +396,8 @@ FACTS: dict[str, Facts] = {
     "scan.exclusive": Facts(
         "x [..., N]", "out[i] = x[0] + ... + x[i-1]", "f32, 2^20", lambda: scan.exclusive(_single(MILLION))),
     "select.compact": Facts("x, mask [N]", "x[mask]", "f32, 2^20, half of them", _compact),
+    "select.unique": Facts(
+        "x [N]", "the first of each run, inverse[i] = the run of x[i], lengths", "f32, 2^20", _runs),
     "select.partition": Facts(
         "x, mask [N]", "concatenate(x[mask], x[~mask])", "s64, 2^20, half of them", _partition),
     "sort.radix_sort": Facts(

@@ -55,9 +55,23 @@ def _q4k_int8() -> Row:
     )
 
 
+def _rmsnorm_q4k_int8() -> Row:
+    rng = np.random.default_rng()
+    x, gamma = rng.standard_normal((1, 1024)).astype(np.float32), rng.standard_normal(1024).astype(np.float32)
+    w, y = quant.quantize_q4k(rng.standard_normal((256, 1024))), np.full((1, 256), np.nan, np.float32)
+    expected = reference.rms_norm(x, gamma) @ quant.dequantize_q4k(w, 1024).T
+    return compare(
+        "rmsnorm_q4k_gemv, int8 activations, 256 x 1024",
+        lambda: quant.rmsnorm_q4k_gemv(x, gamma, w, 256, activations="int8", out=y), y, expected, 3e-2,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     **{f"gemv_{name}": _entry(name) for name in FORMATS},
     "q4k_gemv_int8": Entry(_q4k_int8, lambda: [quant.int8_kernel(f32), quantize_kernel(f32)]),
     "q4k_gemv": Entry(_q4k_gemv, lambda: [quant.gemv_kernel(t, None, 1) for t in (f32, f16, bf16)]),
+    "rmsnorm_q4k_gemv_int8": Entry(
+        _rmsnorm_q4k_int8, lambda: [quant.int8_kernel(f32, True), quantize_kernel(f32, f32), quantize_kernel(f16, f16)]
+    ),
     "rmsnorm_q4k_gemv": Entry(_rmsnorm_q4k_gemv, lambda: [quant.gemv_kernel(t, f32, 1) for t in (f32, f16, bf16)]),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from ... import f32, pred, s64, u8
 from ...bench import Row, compare
 from .. import select
-from ..select_kernels import pack_kernel
+from ..select_kernels import lengths_kernel, pack_kernel, runs_kernel
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -29,9 +29,19 @@ def _partition() -> Row:
     return compare("partition of 30,001", lambda: select.partition(x, x > 3, out=out), out, expected, 0)
 
 
+def _unique() -> Row:
+    x, out = np.sort(np.random.default_rng().integers(0, 99, 30001)), np.full(30001, -7)
+    return compare(
+        "unique with inverse and counts of 30,001",
+        lambda: np.copyto(out, select.unique(x, return_inverse=True, return_counts=True)[1]), out,
+        np.unique(x, return_inverse=True)[1].reshape(-1), 0,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "compact": Entry(_compact, lambda: [
         pack_kernel("mask", f32, False), pack_kernel("mask", pred, True), pack_kernel("run", f32, False),
     ]),
+    "unique": Entry(_unique, lambda: [runs_kernel(s64, True), runs_kernel(f32, False), lengths_kernel()]),
     "partition": Entry(_partition, lambda: [pack_kernel("unmasked", kind, False) for kind in (s64, u8)]),
 }

@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from .. import arguments
-from ..vectors import BYTES
+from ..storage import BYTES
 
 __all__ = ["Walk", "walk"]
 

@@ -14,8 +14,7 @@ from ... import (
     when,
 )
 from .. import arguments
-from ..storage import in_memory
-from ..vectors import computed_in, load, per_access, store
+from ..storage import in_memory, load, per_access, store, working
 from .layout import Walk, walk
 
 __all__ = ["Map", "map"]
@@ -303,7 +302,7 @@ def _number_type(value: Any, common: ScalarType) -> ScalarType:
     if isinstance(value, (bool, np.bool_)):
         return pred
     if common.kind == "f":
-        return computed_in(common)
+        return working(common)
     return common if isinstance(value, (int, np.integer)) else f32
 
 

@@ -9,7 +9,7 @@ from ... import Kernel, Ptr, ScalarType, cdiv, ptx_kernel, u32, when
 from .. import arguments
 from ..autograd import differentiable
 from ..rows import Plan, Row, each_row, plan_of, row_of
-from ..vectors import computed_in
+from ..storage import working
 from .transposition import transpose as transposed
 
 __all__ = ["gemv", "gemv_kernel"]
@@ -18,7 +18,7 @@ __all__ = ["gemv", "gemv_kernel"]
 @cache
 def gemv_kernel(dtype: ScalarType, plan: Plan) -> Kernel:
     """y = alpha A x + beta y for rows of A that the plan is for; y is not read where beta is 0."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"gemv_{dtype}_{plan}", reqntid=plan.block)
     def kernel(a: Ptr[dtype], x: Ptr[dtype], y: Ptr[dtype], rows: u32, columns: u32, alpha: acc, beta: acc) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from ... import Kernel, Ptr, ScalarType, block, loop, ptx, ptx_kernel, reg, u32, u64, when
 from .. import arguments
 from ..autograd import differentiable
-from ..vectors import BYTES, computed_in, load, store
+from ..storage import BYTES, load, store, working
 from .scaled import inverse_root
 
 __all__ = ["batch_norm", "batch_norm_backward"]
@@ -71,7 +71,7 @@ class _Channel:
 @cache
 def training_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], width: int) -> Kernel:
     """BatchNorm by the statistics of the batch; ``kinds`` are those of weight, bias and the running statistics."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     weight_type, bias_type, running_type = kinds
 
     @ptx_kernel(name=f"batch_norm_{dtype}_{weight_type}_{bias_type}_{running_type}_x{width}", reqntid=THREADS)
@@ -106,7 +106,7 @@ def training_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], wid
 @cache
 def inference_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], width: int) -> Kernel:
     """BatchNorm by running statistics."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     weight_type, bias_type, running_type = kinds
 
     @ptx_kernel(name=f"batch_norm_inference_{dtype}_{weight_type}_{bias_type}_{running_type}_x{width}", reqntid=THREADS)
@@ -133,7 +133,7 @@ def inference_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], wi
 @cache
 def backward_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], training: bool, width: int) -> Kernel:
     """The gradients of x, weight and bias."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     weight_type, bias_type, running_type = kinds
     name = f"batch_norm_backward_{dtype}_{weight_type}_{bias_type}_{running_type}_{training}_x{width}"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ... import Kernel, Ptr, ScalarType, cdiv, loop, minimum, ptx, ptx_kernel, reg, u32, when
 from .. import arguments
-from ..vectors import computed_in
+from ..storage import working
 from ..rows import row_of
 
 __all__ = ["column_sums", "products_kernel", "sums_kernel", "weight_gradients"]
@@ -33,7 +33,7 @@ def _down(rows: Any, each: Any, body: Any) -> None:
 @cache
 def sums_kernel(dtype: ScalarType, out_type: ScalarType) -> Kernel:
     """The sums of each column over ``each`` rows at a time: ``[parts, columns]``."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"column_sums_{dtype}_{out_type}", reqntid=THREADS)
     def kernel(x: Ptr[dtype], out: Ptr[out_type], rows: u32, columns: u32, each: u32) -> None:
@@ -49,7 +49,7 @@ def sums_kernel(dtype: ScalarType, out_type: ScalarType) -> Kernel:
 @cache
 def products_kernel(dtype: ScalarType, centred: bool) -> Kernel:
     """The sums of gradient times normalised x, and of the gradient, of each column over ``each`` rows at a time."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"{'layer' if centred else 'rms'}_norm_weights_{dtype}", reqntid=THREADS)
     def kernel(
@@ -90,9 +90,9 @@ def column_sums(x: Any, rows: int, columns: int, out: Any) -> None:
     if parts == 1:
         sums_kernel(dtype, kind)[(blocks, 1), THREADS](x, out, rows, columns, each)
         return
-    partial = arguments.empty_like(x, (parts, columns), computed_in(dtype))
-    sums_kernel(dtype, computed_in(dtype))[(blocks, parts), THREADS](x, partial, rows, columns, each)
-    sums_kernel(computed_in(dtype), kind)[(blocks, 1), THREADS](partial, out, parts, columns, parts)
+    partial = arguments.empty_like(x, (parts, columns), working(dtype))
+    sums_kernel(dtype, working(dtype))[(blocks, parts), THREADS](x, partial, rows, columns, each)
+    sums_kernel(working(dtype), kind)[(blocks, 1), THREADS](partial, out, parts, columns, parts)
 
 
 def weight_gradients(
@@ -101,7 +101,7 @@ def weight_gradients(
     """The gradients of weight and bias, to those arrays (None: not wanted)."""
     dtype = arguments.floating("x", x)
     parts, each = _parts(rows)
-    products, sums = (arguments.empty_like(x, (parts, columns), computed_in(dtype)) for _ in range(2))
+    products, sums = (arguments.empty_like(x, (parts, columns), working(dtype)) for _ in range(2))
     products_kernel(dtype, centred)[(cdiv(columns, THREADS), parts), THREADS](
         grad, x, statistics, products, sums, rows, columns, each
     )

@@ -13,7 +13,7 @@ from typing import Any
 from ... import Kernel, Ptr, ScalarType, cdiv, ptx, ptx_kernel, u32, when
 from .. import arguments
 from ..autograd import differentiable
-from ..vectors import computed_in
+from ..storage import working
 from .columns import weight_gradients
 from ..rows import Chunk, Plan, Row, each_row, plan_of, row_of
 
@@ -51,7 +51,7 @@ def norm_kernel(
     dtype: ScalarType, weight_type: ScalarType | None, bias_type: ScalarType | None, centred: bool, plan: Plan
 ) -> Kernel:
     """RMSNorm, or where it is centred LayerNorm, of rows that the plan is for; types are None without a weight."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
     name = f"{'layer' if centred else 'rms'}_norm_{dtype}_{weight_type}_{bias_type}_{plan}"
 
     @ptx_kernel(name=name, reqntid=plan.block)
@@ -83,7 +83,7 @@ def norm_kernel(
 @cache
 def add_norm_kernel(dtype: ScalarType, weight_type: ScalarType, plan: Plan) -> Kernel:
     """RMSNorm of x + residual, which is stored too; rounded once each."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"fused_add_rms_norm_{dtype}_{weight_type}_{plan}", reqntid=plan.block)
     def kernel(
@@ -118,7 +118,7 @@ def backward_kernel(dtype: ScalarType, weight_type: ScalarType | None, centred: 
     With y the normalised x and h the gradient times the weight, it is (h - mean(h) - y mean(h y)) / sqrt(...), without
     mean(h) where nothing is centred.
     """
-    acc = computed_in(dtype)
+    acc = working(dtype)
     name = f"{'layer' if centred else 'rms'}_norm_backward_{dtype}_{weight_type}_{plan}"
 
     @ptx_kernel(name=name, reqntid=plan.block)
@@ -211,7 +211,7 @@ def _backward(
     arguments.expect_array("grad_out", grad_out, [arguments.dtype_name(x)])
     if tuple(grad_out.shape) != tuple(x.shape):
         raise arguments.wrong(f"`grad_out` has shape {list(grad_out.shape)}; `x` has {list(x.shape)}")
-    gradient, acc = arguments.dense(grad_out), computed_in(dtype)
+    gradient, acc = arguments.dense(grad_out), working(dtype)
     dx = arguments.output(out, x, tuple(x.shape), dtype, x=source, grad_out=gradient, weight=weight)
     dweight, dbias = (
         None if kind is None or name not in needs else arguments.empty_like(x, (columns,), kind)

@@ -14,7 +14,7 @@ from ... import math as ptxmath
 from .. import arguments
 from ..autograd import differentiable
 from ..elementwise import cast
-from ..vectors import computed_in
+from ..storage import working
 from ..rows import Chunk, Plan, Row, each_row, plan_of, row_of
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
@@ -28,7 +28,7 @@ def exp(x: Any, dtype: ScalarType) -> Any:
 @cache
 def softmax_kernel(dtype: ScalarType, logarithm: bool, plan: Plan) -> Kernel:
     """Softmax, or its logarithm, of rows that the plan is for."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"{'log_' * logarithm}softmax_{dtype}_{plan}", reqntid=plan.block)
     def kernel(x: Ptr[dtype], out: Ptr[dtype], rows: u32, columns: u32) -> None:
@@ -56,7 +56,7 @@ def softmax_kernel(dtype: ScalarType, logarithm: bool, plan: Plan) -> Kernel:
 @cache
 def backward_kernel(dtype: ScalarType, logarithm: bool, plan: Plan) -> Kernel:
     """The gradient of x from the result y: y (g - sum(g y)), of the logarithm g - exp(y) sum(g)."""
-    acc = computed_in(dtype)
+    acc = working(dtype)
 
     @ptx_kernel(name=f"{'log_' * logarithm}softmax_backward_{dtype}_{plan}", reqntid=plan.block)
     def kernel(grad: Ptr[dtype], y: Ptr[dtype], dx: Ptr[dtype], rows: u32, columns: u32) -> None:

@@ -166,10 +166,10 @@ class Trace:
     registers of each `Reg`, ``operands`` those of the instruction whose result is to be written, ``vector`` the
     elements, by id, of a vector that is being written, with the objects that reach none of them; ``indexed`` and
     ``kept`` are the function's (`ir.Function`), ``computes_address`` the address arithmetic, by id, that is not the
-    user's. A trace is preverified, since each operand was checked when it was appended, unless ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that
-    is perhaps read before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers
-    need of the launch (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`, ``suffix`` is what the
-    names of a helper's parts end in.
+    user's. A trace is preverified, since each operand was checked when it was appended, unless ``needs_verification``:
+    with branches of the user's own, calls, names in strings, or a `Reg` that is perhaps read before it is written, only
+    `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers need of the launch (:mod:`.block_needs`),
+    ``called`` says that it is that of a `ptx_func`, ``suffix`` is what the names of a helper's parts end in.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:

@@ -149,7 +149,9 @@ def test_a_super_block_takes_at_most_40_instructions() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-@pytest.mark.parametrize(("rows", "k", "n", "gamma_type"), [(1, 256, 1, np.float32), (3, 2304, 9, np.float16), (2, 1280, 5, np.float32)])
+@pytest.mark.parametrize(
+    ("rows", "k", "n", "gamma_type"), [(1, 256, 1, np.float32), (3, 2304, 9, np.float16), (2, 1280, 5, np.float32)]
+)
 def test_rmsnorm_with_activations_of_8_bits(
     rng: np.random.Generator, dtype: Any, rows: int, k: int, n: int, gamma_type: Any
 ) -> None:

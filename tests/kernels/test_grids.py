@@ -1,4 +1,4 @@
-"""Grids whose y and z would be beyond what a GPU has are launched in parts; here the limit is 2, and arrays are small."""
+"""Grids beyond what a GPU has along y and z are launched in parts; here the limit is 2, and arrays are small."""
 
 from __future__ import annotations
 

@@ -55,15 +55,17 @@ def test_rows(rng: np.random.Generator, dtype: Any, classes: int) -> None:
             close(grad, slopes * share, BOUNDS[np.dtype(dtype)])
 
 
-@pytest.mark.parametrize(("dtype", "kind"), [(np.float16, np.float32), (np.float32, np.float32), (np.float64, np.float16)])
-@pytest.mark.parametrize("classes", [1, 33, 1024, 5000])
+@pytest.mark.parametrize(
+    ("dtype", "kind", "classes"),
+    [(np.float16, np.float32, 33), (np.float32, np.float32, 1), (np.float32, np.float32, 1024),
+     (np.float64, np.float16, 33), (np.float32, np.float64, 5000)],
+)
 def test_weights_of_classes(rng: np.random.Generator, dtype: Any, kind: Any, classes: int) -> None:
     """Those of a loss at its target, those of the smoothing at all; the mean is by the weights of the targets."""
     logits, target = (3 * rng.standard_normal((5, classes))).astype(dtype), rng.integers(0, classes, 5)
     weight = rng.uniform(0.1, 2, classes).astype(kind)
     target[1] = -1
-    wide, factors = logits.astype(np.float64), weight.astype(np.float64)
-    logarithms = wide - np.log(np.exp(wide - wide.max(-1, keepdims=True)).sum(-1, keepdims=True)) - wide.max(-1, keepdims=True)
+    factors, logarithms = weight.astype(np.float64), np.log(reference.softmax(logits.astype(np.float64)))
     counts = target != -1
     for smoothing in (0.0, 0.3):
         wanted = np.tile(smoothing / classes * factors, (5, 1))

@@ -195,7 +195,8 @@ def test_gradients_of_moving(rng: np.random.Generator, dtype: Any) -> None:
 @pytest.mark.parametrize("transpose_w", [False, True])
 def test_gradients_of_products(rng: np.random.Generator, dtype: Any, transpose_w: bool) -> None:
     """Rows beyond the last expert are neither read nor added; an expert without rows has a gradient of 0."""
-    for experts, depth, width, offsets in ((1, 8, 8, [0, 1]), (4, 72, 136, [0, 10, 10, 60, 61]), (3, 8, 16, [0, 0, 0, 0])):
+    cases = ((1, 8, 8, [0, 1]), (4, 72, 136, [0, 10, 10, 60, 61]), (3, 8, 16, [0, 0, 0, 0]))
+    for experts, depth, width, offsets in cases:
         tokens = offsets[-1] + 3
         x, grad = random(rng, dtype, tokens, depth), random(rng, dtype, tokens, width)
         x[offsets[-1] :], grad[offsets[-1] :] = np.nan, np.inf
@@ -217,7 +218,8 @@ def test_gradients_are_clean(rng: np.random.Generator) -> None:
     x, grad = random(rng, np.float16, 70, 16), random(rng, np.float16, 70, 8)
     w = random(rng, np.float16, 2, 16, 8)
     moe.grouped_matmul_backward(grad, x, w, np.array([0, 66, 70]), needs=frozenset("w"))
-    logits, weights, chosen = random(rng, np.float32, 5, 40), random(rng, np.float32, 5, 2), np.arange(10, dtype=np.int32)
+    logits, weights = random(rng, np.float32, 5, 40), random(rng, np.float32, 5, 2)
+    chosen = np.arange(10, dtype=np.int32)
     moe.route_backward(weights, logits, weights, chosen.reshape(5, 2))
     moe.unpermute_backward(logits, random(rng, np.float32, 10, 40), chosen.astype(np.int64), weights)
 

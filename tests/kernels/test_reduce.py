@@ -233,7 +233,7 @@ def _pieces(x: Any, axes: tuple[int, ...]) -> Iterator[tuple[tuple[Any, ...], An
 
 @pytest.mark.parametrize(
     ("dtype", "axis", "keepdims"),
-    [("f8", None, False), ("f4", 0, True), ("f2", -1, False), ("f4", (0, 2), False), ("f8", (0, 2), True), ("f4", (), True)],
+    [("f8", None, False), ("f4", 0, True), ("f2", -1, False), ("f8", (0, 2), True), ("f4", (), True)],
 )
 def test_gradients(rng: np.random.Generator, dtype: str, axis: Any, keepdims: bool) -> None:
     """Of the definitions, in float64, with ties and zeros."""

@@ -149,9 +149,10 @@ class loop(Block, metaclass=BlockStatement):
         self._put(f"sub.{kind}", left, self.register, self.end)
         insert(self.trace, region, self.before, first)
         zero = literal(0, self.type)
-        for mnemonic, *operands in ((f"add.cc.{kind}", left, left, self.advance), (f"addc.{kind}", carry, zero, zero)):
-            # Not by `emit`, which would count them as the user's: `uses_carry`.
-            self.trace.append(ir.Instruction(known_form(mnemonic), tuple(operands), None, self.loc))
+        # Not by `emit`, which would count them as the user's: `uses_carry`.
+        summed: tuple[ir.Operand, ...] = left, left, self.advance
+        for opcode, operands in (("add.cc", summed), ("addc", (carry, zero, zero))):
+            self.trace.append(ir.Instruction(known_form(f"{opcode}.{kind}"), operands, None, self.loc))
         self._put(f"setp.eq.{kind}", self.test, carry, zero)
         self._put(f"add.{kind}", self.register, self.register, self.advance)
         branch(self.trace, f"$loop_{self.labels}", self.test, self)

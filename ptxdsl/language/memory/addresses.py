@@ -162,11 +162,10 @@ def _shifted(trace: Trace, type: ScalarType, offset: ir.Register, factor: int) -
     shift = size.bit_length() - 1
     if size == 1:
         return offset
-    product = trace.fresh(type)
+    product, form, by = trace.fresh(type), form_of("mul.lo", type), literal(size, type)
     if size == 1 << shift:
-        step = trace.emit(known_form(f"shl.b{type.bits}"), (product, offset, literal(shift, u32)), None, None, _DEPTH + 1)
-    else:
-        step = trace.emit(form_of("mul.lo", type), (product, offset, literal(size, type)), None, None, _DEPTH + 1)
+        form, by = known_form(f"shl.b{type.bits}"), literal(shift, u32)
+    step = trace.emit(form, (product, offset, by), None, None, _DEPTH + 1)
     trace.computes_address[id(step)] = step
     return product
 
