@@ -153,7 +153,7 @@ def flash_attention_backward(
     [(1, 2, 3, 16), (1, 1, 5, 16), (1, 1, 5, 16)]
     """
     dtype, factor = _expect(q, k, v, causal, scale)
-    batch, heads = q.shape[:2]
+    batch, heads, _, dim = q.shape
     arguments.expect("gradient", gradient, q.shape, [arguments.dtype_name(q)])
     if _backward_by(tensor_cores, dtype, dim) == "wgmma":
         gradient, q, k, v = arguments.aligned(ALIGNMENT, gradient=gradient, q=q, k=k, v=v)

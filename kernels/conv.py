@@ -45,6 +45,8 @@ class _Geometry(NamedTuple):
             "input": (self.channels, self.batch * pixels, self.outputs * within),
             "weight": (self.outputs, self.channels * within, self.batch * out_pixels),
         }[which]
+        if not rows * columns:
+            return
         few = min(rows, columns) < _FEW if which == "weight" else rows < _FEW
         way = "mma" if self.dtype in (f16, bf16) else "fma"
         across, down = cdiv(columns, TILE), cdiv(rows, TILE)
@@ -54,8 +56,8 @@ class _Geometry(NamedTuple):
         parts = 1
         if which == "weight" and not few:
             parts = max(1, min(depth // _LEAST_CHUNK, cdiv(_ENOUGH_BLOCKS, across * down * self.groups)))
-        chunk = cdiv(cdiv(depth, parts), 32) * 32
-        parts = cdiv(depth, chunk)
+        chunk = max(cdiv(cdiv(depth, parts), 32), 1) * 32
+        parts = max(cdiv(depth, chunk), 1)
         if which == "weight":
             extra = arguments.empty_like(w, (parts, *w.shape), sums_of(self.dtype))
         kernel = conv_kernel(which, way, self.dtype, self.window, which == "forward" and extra is not None)
@@ -86,6 +88,8 @@ def _geometry(
             f"`x` has {channels} channels and `w` {outputs} outputs of {own}; of {groups} groups they must be {groups} "
             f"times {own} channels, and the outputs a multiple of {groups}"
         )
+    if min(size) < 1:
+        raise arguments.wrong(f"`w` has shape {list(w.shape)}; a window has one element at least")
     window = Window((size[0], size[1]), stride, dilation)
     out = [
         (extent + 2 * pad - step * (k - 1) - 1) // by + 1

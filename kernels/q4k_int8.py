@@ -62,11 +62,13 @@ def quantize_kernel(dtype: ScalarType, gamma_type: ScalarType | None = None) -> 
                     (squares + place // BLOCK_WEIGHTS)[at // BLOCK_WEIGHTS] = square
                 factors = [v.to(f32) for half in (0, 4) for v in gamma.load(at + half, width=4)]
                 values = [v * factor for v, factor in zip(values, factors)]
-            largest = ptx.abs.f32(values[0])
+            # By their bits, of which a NaN has more than any number: it spoils its run, as it spoils a product.
+            bits = ptx.abs.f32(values[0]).bits(u32)
             for v in values[1:]:
-                largest = maximum(largest, ptx.abs.f32(v))
+                bits = maximum(bits, ptx.abs.f32(v).bits(u32))
             for distance in (1, 2):
-                largest = maximum(largest, ptx.shfl.sync.bfly.b32(largest, distance, 31, 0xFFFFFFFF))
+                bits = maximum(bits, ptx.shfl.sync.bfly.b32(bits, distance, 31, 0xFFFFFFFF))
+            largest = bits.bits(f32)
             step = largest * (1 / 127)
             inverse = select(largest == 0.0, 0.0, ptx.div.rn.f32(127.0, largest))
             whole = [ptx.cvt.rni.s32.f32(v * inverse) for v in values]

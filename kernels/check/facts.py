@@ -308,8 +308,8 @@ FACTS: dict[str, Facts] = {
         "g [T, k], logits [T, E], w, experts [T, k]", "dlogits[experts] = w (g - sum(g w)), else 0",
         "f32, 4096 tokens to 8 of 64", _gated),
     "moe.permute_backward": Facts(
-        "g [T k, H], order [T k]", "dx[t] = sum(g[i] with order[i] // k = t)", "bf16, 2 x 2048 x 4096",
-        lambda: moe.permute_backward(_half(4096, 4096), np.arange(4096), 2)),
+        "g [T k, H], order [T k]", "dx[t] = sum(g[i] with order[i] // k = t)", "bf16, 2 x 512 x 1024",
+        lambda: moe.permute_backward(_half(1024, 1024), np.arange(1024), 2), sample=0),
     "moe.grouped_matmul": Facts(
         "x [T, K], w [E, K, N], offsets [E + 1]", "out[t] = x[t] @ w[expert of t]",
         "bf16, 2048 x 1024 x 2048, 8 experts", _grouped(BF16), sample=1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ... import ScalarType, ptx, select
+from ... import ScalarType, e4m3, e5m2, ptx, select
 from ... import math as ptxmath
 from .. import arguments
 from ..autograd import differentiable
@@ -26,6 +26,14 @@ DIV = Map(_quotient, promote=True, name="div")
 WHERE = Map(select, promote=True, name="where")
 SCALE_ADD = Map(lambda x, y, factor: ptxmath.fma(factor, y, x), promote=True, name="residual_add")
 CAST = Map(lambda x: x, name="cast")
+
+
+def _numbers(**operands: Any) -> dict[str, Any]:
+    """The operands, if none is an array of bools; a Python bool is 0 or 1."""
+    for name, value in operands.items():
+        if hasattr(value, "shape") and arguments.dtype_name(value) == "bool":
+            raise arguments.wrong(f"`{name}` has dtype bool; wanted are numbers", hint=f"`cast({name}, ptxdsl.s32)`")
+    return {name: int(value) if isinstance(value, bool) else value for name, value in operands.items()}
 
 
 def like(gradient: Any, x: Any) -> Any:
@@ -50,7 +58,7 @@ def add(x: Any, y: Any, *, out: Any = None) -> Any:
     >>> add(np.arange(3, dtype=np.float16), 0.5)
     array([0.5, 1.5, 2.5], dtype=float16)
     """
-    return ADD.launch({"x": x, "y": y}, out=out)
+    return ADD.launch(_numbers(x=x, y=y), out=out)
 
 
 def _sub_backward(x: Any, y: Any, grad_out: Any, needs: frozenset[str]) -> Mapping[str, Any]:
@@ -60,7 +68,7 @@ def _sub_backward(x: Any, y: Any, grad_out: Any, needs: frozenset[str]) -> Mappi
 @differentiable("x", "y", backward=_sub_backward)
 def sub(x: Any, y: Any, *, out: Any = None) -> Any:
     """x - y, as :func:`add`."""
-    return SUB.launch({"x": x, "y": y}, out=out)
+    return SUB.launch(_numbers(x=x, y=y), out=out)
 
 
 def _mul_backward(x: Any, y: Any, grad_out: Any, needs: frozenset[str]) -> Mapping[str, Any]:
@@ -70,7 +78,7 @@ def _mul_backward(x: Any, y: Any, grad_out: Any, needs: frozenset[str]) -> Mappi
 @differentiable("x", "y", backward=_mul_backward)
 def mul(x: Any, y: Any, *, out: Any = None) -> Any:
     """x y, as :func:`add`."""
-    return MUL.launch({"x": x, "y": y}, out=out)
+    return MUL.launch(_numbers(x=x, y=y), out=out)
 
 
 def _div_backward(x: Any, y: Any, grad_out: Any, needs: frozenset[str]) -> Mapping[str, Any]:
@@ -87,7 +95,7 @@ def div(x: Any, y: Any, *, out: Any = None) -> Any:
     >>> div(np.array([7, -7], np.int32), 2)
     array([ 3, -3], dtype=int32)
     """
-    return DIV.launch({"x": x, "y": y}, out=out)
+    return DIV.launch(_numbers(x=x, y=y), out=out)
 
 
 def _residual_backward(x: Any, residual: Any, factor: float, grad_out: Any, needs: frozenset[str]) -> Any:
@@ -195,4 +203,6 @@ def cast(x: Any, dtype: ScalarType, *, out: Any = None) -> Any:
     """
     if dtype not in arguments.DTYPES.values():
         raise arguments.wrong(f"dtype is {dtype!r:.60}; it can be a type: `ptxdsl.f16`, or `ptxdsl.pred` for bool")
+    if dtype in (e4m3, e5m2):
+        raise arguments.wrong(f"dtype is {dtype}; 8-bit floats are converted in pairs only, which `cast` does not do")
     return CAST.launch({"x": x}, out=out, dtype=dtype)

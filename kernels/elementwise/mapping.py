@@ -143,8 +143,8 @@ class Map:
         for count, views in _chunks(found):
             given = iter(views)
             values = [
-                _passed(value, kind) if number else next(given)
-                for value, number, kind in zip(operands.values(), numbers, types)
+                _passed(name, value, kind) if number else next(given)
+                for (name, value), number, kind in zip(operands.items(), numbers, types)
             ]
             threads = count // found.width + (count % found.width if found.flat else 0)
             kernel[cdiv(threads, THREADS), THREADS](count if found.flat else threads, *values, *given)
@@ -270,7 +270,7 @@ def _entry(body: Body, annotations: Sequence[Any], name: str) -> Kernel:
 # ---------------------------------------------------------------------------------------------------------------------
 
 STORED = [name for name, kind in arguments.DTYPES.items() if kind.bytes > 1 or kind.kind != "f"]
-"""All but the floating-point types of 8 bits, of which PTX converts pairs only: ``cast`` has them."""
+"""All but the floating-point types of 8 bits, of which PTX converts pairs only."""
 _ORDER: dict[ScalarType, int] = {kind: place for place, kind in enumerate((f16, bf16, f32, f64))}
 
 
@@ -306,9 +306,17 @@ def _number_type(value: Any, common: ScalarType) -> ScalarType:
     return common if isinstance(value, (int, np.integer)) else f32
 
 
-def _passed(value: Any, kind: ScalarType) -> Any:
-    """A number as the kernel is given it."""
-    return float(value) if kind.kind == "f" else int(value)
+def _passed(name: str, value: Any, kind: ScalarType) -> Any:
+    """A number as the kernel is given it, if the type holds it."""
+    if kind.kind == "f":
+        try:
+            return float(value)
+        except OverflowError:
+            raise arguments.wrong(f"`{name}` has {int(value).bit_length()} bits, more than a float can have") from None
+    if kind is not pred and not kind.bounds[0] <= int(value) <= kind.bounds[1]:
+        low, high = kind.bounds
+        raise arguments.wrong(f"`{name}` is {int(value)}; of {arguments.name_of(kind)} it can be {low} to {high}")
+    return int(value)
 
 
 def _walkable(array: Any) -> Any:

@@ -22,7 +22,7 @@ from ... import (
     ptx, ptx_kernel, s32, tensor_map, tiles, tma, u16, u32, u64, wgmma, when,
 )
 
-from .. import arguments, vectors
+from .. import arguments, storage
 from .flash_groups import Block, Group, thread_row
 from .flash_places import Rows, place_of
 from .flash_plans import GROUP, ROWS, STAGES, Kind, Plan
@@ -142,7 +142,7 @@ class _Group(Group):
                 for column in range(0, dim, 16):
                     eights = [registers[column // 2 + 4 * eight + 2 * half :][:2] for eight in range(2)]
                     four = [eights[i % 2][i // 2].copy() * factor for i in range(4)]
-                    vectors.store(place, column, four)
+                    storage.store(place, column, four)
 
 
 def _pair(low: Any, high: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ... import Kernel, Ptr, ScalarType, cdiv, f32, ptx, ptx_kernel, reg, select, u32, u64, warp, when
 
-from .. import arguments, vectors
+from .. import arguments, storage
 
 __all__ = ["PART", "Kind", "finish", "finish_kernel", "prepare", "states_kernel"]
 
@@ -55,7 +55,7 @@ def states_kernel(kind: Kind) -> Kernel:
         total, logarithm = reg(f32, 0.0), reg(f32, -math.inf)
         with when((query < queries) & (column < dim)):
             own = at * dim + column.to(u64)
-            pairs = zip(*(vectors.widened(vectors.load(x + own, 0, _WIDTH)) for x in (out, gradient)))
+            pairs = zip(*([v.to(f32) for v in storage.load(x + own, 0, _WIDTH)] for x in (out, gradient)))
             for left, right in pairs:
                 ptx.fma.rn.f32(left, right, total, out=total)
             logarithm.set(logarithms[at])
@@ -90,7 +90,7 @@ def finish_kernel(kind: Kind) -> Kernel:
             place = sums + (ptx.mad.wide.u32(head, tiles, (query // rows).to(u64)) * (_PARTS * PART) + within.to(u64))
             found = [value for lane in range(4) for value in place.load(4 * lane, width=2)]
             own = ptx.mad.wide.u32(head, queries, query.to(u64)) * dim
-            vectors.store(dq + own, column, [(value * scale).to(dtype) for value in found])
+            storage.store(dq + own, column, [(value * scale).to(dtype) for value in found])
 
     return kernel
 

@@ -74,7 +74,8 @@ def gemv(
     dtype, names = arguments.floating("a", a), [arguments.dtype_name(a)]
     swapped = arguments.flag("transpose", transpose)
     rows, columns = shape[::-1] if swapped else shape
-    arguments.expect("x", x, [columns], names)
+    arguments.expect("x", x, [columns], names, contiguous=False)
+    x = arguments.dense(x)
     alpha, beta = arguments.number("alpha", alpha), arguments.number("beta", beta)
     if out is None and beta:
         raise arguments.wrong("beta is not 0, and there is no `out` that has y")

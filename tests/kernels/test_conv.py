@@ -176,3 +176,12 @@ def test_mistakes(call: Callable[[], object], message: str) -> None:
     with pytest.raises(LaunchError) as caught:
         call()
     assert caught.value.message == message
+
+
+def test_nothing_to_add_up() -> None:
+    assert not conv.conv2d(np.ones((1, 0, 3, 3)), np.ones((2, 0, 2, 2))).any()
+    found = conv.conv2d_backward(np.ones((0, 1, 2, 2)), np.ones((0, 1, 3, 3)), np.ones((1, 1, 2, 2)))
+    assert found["x"].shape == (0, 1, 3, 3) and not found["w"].any() and found["w"].shape == (1, 1, 2, 2)
+    with pytest.raises(LaunchError) as caught:
+        conv.conv2d(np.ones((1, 1, 3, 3)), np.ones((1, 1, 0, 2)))
+    assert caught.value.message == "`w` has shape [1, 1, 0, 2]; a window has one element at least"

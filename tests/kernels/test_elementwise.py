@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ptxdsl import LaunchError, bf16, f16, f32, f64, math, pred, s8, s32, s64, select, to_device, u8
+from ptxdsl import LaunchError, bf16, e4m3, f16, f32, f64, math, pred, s8, s32, s64, select, to_device, u8
 from ptxdsl.kernels import elementwise, reference
 
 Array = npt.NDArray[Any]
@@ -245,3 +245,19 @@ def test_wrong_arguments(call: Any, message: str) -> None:
         call()
     assert caught.value.message == message
     assert caught.value.loc is not None and caught.value.loc.file == __file__
+
+
+def test_numbers_that_do_not_fit() -> None:
+    assert elementwise.add(np.arange(3), True).tolist() == [1, 2, 3]
+    bools = np.zeros(3, bool)
+    for call, message in (
+        (lambda: elementwise.add(bools, bools), "`x` has dtype bool; wanted are numbers"),
+        (lambda: elementwise.div(np.ones(3), bools), "`y` has dtype bool; wanted are numbers"),
+        (lambda: elementwise.mul(np.arange(3, dtype=np.int8), 300), "`y` is 300; of int8 it can be -128 to 127"),
+        (lambda: elementwise.sub(np.ones(3), 10**400), "`y` has 1329 bits, more than a float can have"),
+        (lambda: elementwise.cast(np.ones(3), e4m3),
+         "dtype is e4m3; 8-bit floats are converted in pairs only, which `cast` does not do"),
+    ):
+        with pytest.raises(LaunchError) as caught:
+            call()
+        assert caught.value.message == message

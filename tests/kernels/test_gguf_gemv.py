@@ -174,3 +174,10 @@ def test_rmsnorm_of_zeros_in_8_bits() -> None:
     assert not got.any()
     with pytest.raises(LaunchError, match="^activations is 'int4'; it can be 'float' or 'int8'\n"):
         quant.rmsnorm_q4k_gemv(np.zeros((1, 256), np.float32), np.ones(256, np.float32), w, 3, activations="int4")
+
+
+def test_nans_spoil_products_of_8_bits() -> None:
+    w, x = quant.quantize_q4k(np.ones((2, 512), np.float32)), np.ones((2, 512), np.float32)
+    x[1, 300] = np.nan
+    got = quant.q4k_gemv(x, w, 2, activations="int8")
+    assert np.isfinite(got[0]).all() and np.isnan(got[1]).all()

@@ -220,3 +220,9 @@ def test_wrong_arguments(call: Any, message: str) -> None:
 
 
 SQUARE = np.ones((3, 3), np.float32)
+
+
+def test_a_vector_with_strides(rng: np.random.Generator) -> None:
+    a, x = rng.standard_normal((5, 7)), rng.standard_normal(21)
+    np.testing.assert_allclose(linalg.gemv(a, x[::3]), a @ x[::3], rtol=1e-12)
+    np.testing.assert_allclose(linalg.gemv(a, x[4::-1], transpose=True), a.T @ x[4::-1], rtol=1e-12)

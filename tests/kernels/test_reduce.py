@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from ptxdsl import LaunchError, config, to_device
-from ptxdsl.kernels import reduce, storage
+from ptxdsl.kernels import reduce, reduce_launches, storage
 
 Array = npt.NDArray[Any]
 DTYPES = [
@@ -113,7 +113,7 @@ def test_norms(rng: np.random.Generator, order: float) -> None:
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays are split as if they were large."""
-    monkeypatch.setattr(reduce, "_CHUNK_BYTES", 512)
+    monkeypatch.setattr(reduce_launches, "_CHUNK_BYTES", 512)
 
 
 @pytest.mark.usefixtures("small_chunks")
