@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..machine.layout import NEVER, Block, Warp
-from ..machine.budgets import LONE_POLL_COST, PATIENCE, POLL_COST, SLICE, SLICE_COST
+from ..machine.budgets import LONE_POLL_COST, OWN_POLL, OWN_POLL_COST, PATIENCE, POLL_COST, SLICE, SLICE_COST
 from ..machine.status import Fault, Status
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump, Reconvergence, SystemCall, Trap
 from .handler import Handler, i32, i64, lanes_of, pointer
@@ -19,7 +19,7 @@ from .data import guard_mask, source
 from .registry import emits
 from .scheduler import retire
 
-__all__ = ["await_lanes", "park", "return_status", "wait_again"]
+__all__ = ["await_lanes", "park", "return_status", "wait_again", "yield_warp"]
 
 
 def park(h: Handler, lanes: Any, priority: Any) -> None:
@@ -52,28 +52,33 @@ def _charge_slice(h: Handler, cost: Any, target: Any, conservative: bool, priori
     """Charge the warp's time slice for a backward branch to ``target``; at its end another warp is scheduled."""
     budget = h.ir.sub(h.load(h.warp, Warp.BUDGET, i32), cost)
     h.store(budget, h.warp, Warp.BUDGET)
+    over = h.ir.icmp_signed(">=", budget, h.i32(0))
+    h.branch_unless(over, lambda: yield_warp(h, cost, target, conservative, priority))
 
-    def yield_warp() -> None:
-        h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
-        h.store(target, h.warp, Warp.PC)
-        polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
-        spent = h.ir.select(polls, h.i32(1), h.i32(SLICE_COST))
-        yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), spent)
-        h.store(yields, h.warp, Warp.YIELDS)
-        runnable = h.load(h.block, Block.RUNNABLE, i32)
-        alone = h.zero(h.ir.and_(runnable, h.ir.sub(runnable, h.i32(1))))
-        poll = h.ir.select(alone, h.i32(LONE_POLL_COST), h.i32(POLL_COST))
-        spent = h.ir.select(polls, poll, h.i32(SLICE_COST))
-        left = h.ir.sub(h.load(h.block, Block.BUDGET, i32), spent)
-        h.store(left, h.block, Block.BUDGET)
-        if priority is not None and conservative:
-            _run_later_lanes(h, priority)
-        elif priority is not None:
-            _deoptimise_if_stuck(h, yields, priority)
-        h.branch_unless(h.ir.icmp_signed(">=", left, h.i32(0)), lambda: return_status(h, Status.YIELD))
-        h.tail_to(Block.SCHEDULE, h.rec)
 
-    h.branch_unless(h.ir.icmp_signed(">=", budget, h.i32(0)), yield_warp)
+def yield_warp(h: Handler, cost: Any, target: Any, conservative: bool = False, priority: Any = None) -> None:
+    """Go on with another warp; this one goes on at ``target``, behind a branch of that cost.
+
+    ``priority`` is that of the branch's target where lanes of the warp may be waiting elsewhere.
+    """
+    h.store(h.i32(SLICE), h.warp, Warp.BUDGET)
+    h.store(target, h.warp, Warp.PC)
+    polls = h.ir.icmp_signed(">", cost, h.i32(SLICE))
+    yields = h.ir.add(h.load(h.warp, Warp.YIELDS, i32), h.ir.select(polls, h.i32(1), h.i32(SLICE_COST)))
+    h.store(yields, h.warp, Warp.YIELDS)
+    runnable = h.load(h.block, Block.RUNNABLE, i32)
+    alone = h.zero(h.ir.and_(runnable, h.ir.sub(runnable, h.i32(1))))
+    own = h.ir.icmp_signed("==", cost, h.i32(OWN_POLL))
+    poll = h.ir.select(own, h.i32(OWN_POLL_COST), h.i32(POLL_COST))
+    poll = h.ir.select(alone, h.i32(LONE_POLL_COST), poll)
+    left = h.ir.sub(h.load(h.block, Block.BUDGET, i32), h.ir.select(polls, poll, h.i32(SLICE_COST)))
+    h.store(left, h.block, Block.BUDGET)
+    if priority is not None and conservative:
+        _run_later_lanes(h, priority)
+    elif priority is not None:
+        _deoptimise_if_stuck(h, yields, priority)
+    h.branch_unless(h.ir.icmp_signed(">=", left, h.i32(0)), lambda: return_status(h, Status.YIELD))
+    h.tail_to(Block.SCHEDULE, h.rec)
 
 
 def return_status(h: Handler, status: int) -> None:

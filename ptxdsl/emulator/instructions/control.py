@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...analysis.def_use import DefUse
 from ...ir import Address, Call, Instruction, Symbol, registers
 from ..analysis.divergence import UNIFORM
-from ..machine.budgets import FOLLOWS, POLL, SHORT_LOOP
+from ..machine.budgets import FOLLOWS, OWN_POLL, POLL, SHORT_LOOP
 from ..machine.status import Fault
 from ..machine.unsupported import unsupported
 from .clusters import leave_cluster
@@ -124,7 +124,18 @@ def _cost(low: Lowering, target: int) -> int:
     if not places:
         return 1
     changing = _changing(ops)
-    return FOLLOWS if all(changing.intersection(names) for names in places) else POLL
+    if all(changing.intersection(names) for names in places):
+        return FOLLOWS
+    return OWN_POLL if all(_is_own(low, op.statement) for op in ops if _polls(op.statement)) else POLL
+
+
+def _is_own(low: Lowering, statement: Instruction | Call) -> bool:
+    """Whether what a statement polls is memory that only warps of its block write."""
+    access = statement.form.effects.access if isinstance(statement, Instruction) else None
+    if access is None or low.spaces.cluster is not None:
+        return False
+    place = statement.operands[access.operand]
+    return isinstance(place, Address) and low.spaces.is_shared(low.origin(place.base))
 
 
 def _changing(ops: list[DefUse]) -> set[str]:

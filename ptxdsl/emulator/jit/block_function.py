@@ -22,12 +22,10 @@ from .barrier_regions import BarrierRegion
 from .cluster_barriers import emit_gate, emit_resumption
 from .function_builder import BlockFunction
 from .grid_turns import emit_grid_turns
-from .plan import RETIRED, PlannedBlock, Plan, Refused
+from .plan import BUDGET, RETIRED, PlannedBlock, Plan, Refused
 
 __all__ = ["emit_block_function"]
 
-BUDGET = 1 << 24
-"""Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
 MAX_INSTRUCTIONS = 80_000
 """LLVM instructions of a function; half as many again where lanes run one after the other, in code of their own."""
 

@@ -14,18 +14,22 @@ from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.data import Compute
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
-from ..machine.budgets import POLL
+from ..machine.budgets import OWN_POLL, POLL
 
 __all__ = [
-    "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
+    "BUDGET", "OWN_POLL_COST", "POLL_COST", "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
     "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan", "learns_entry", "loop_cost",
     "votes",
 ]
 
 RETIRED = -1
 """In place of the number of a barrier's basic block: the end of a warp, and also its begin."""
+BUDGET = 1 << 24
+"""Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
 POLL_COST = 1 << 13
 """What one turn of a loop that waits for memory costs, in statements: the first tier waits for long."""
+OWN_POLL_COST = BUDGET + 1
+"""The same where another warp of the block is waited for: it runs when the first tier goes on."""
 
 
 def learns_entry(placed: PlacedMicroOp) -> bool:
@@ -153,7 +157,8 @@ def loop_cost(terminator: PlannedOp, target: PlannedBlock) -> int:
     if not isinstance(op, (Branch, Jump)) or not op.backward:
         return 0
     cost = terminator.value("cost")
-    return max(1, terminator.statement - target.start) + (POLL_COST if cost >= POLL else cost - 1)
+    cost = {POLL: POLL_COST, OWN_POLL: OWN_POLL_COST}.get(cost, cost - 1)
+    return max(1, terminator.statement - target.start) + cost
 
 
 class Layout(Enum):

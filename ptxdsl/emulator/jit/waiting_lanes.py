@@ -70,6 +70,14 @@ class WaitingLanes:
         h.ir.store(h.ir.or_(waiting, lanes), place)
         h.set("converged", h.ir.xor(h.converged, lanes))
 
+    def resume(self, join: Join, lanes: Any) -> None:
+        """These lanes of the warp, if there are any, have waited at the join since the registers were stored."""
+        h = self.h
+        for name, register in self.registers[join.block].items():
+            h.ir.store(h.ir.load(self._current(register)), self.kept[join.block, name])
+        h.ir.store(lanes, self.lanes[join.block])
+        h.set("converged", h.ir.xor(h.converged, lanes))
+
     def emit(self) -> None:
         """Where lanes come to that others may wait for."""
         h = self.h

@@ -18,15 +18,17 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen import data
-from ..codegen.handler import HANDLER, Handler, i1, i32, i64, pointer
+from ..codegen.control import yield_warp
+from ..codegen.handler import HANDLER, Handler, i1, i32, i64, lanes_of, pointer
 from ..codegen.segments import in_lanes, spread
 from ..instructions.operand_classes import OperandClass
-from ..machine.layout import LANES, Block, Warp
+from ..machine.budgets import OWN_POLL, PATIENCE, POLL
+from ..machine.layout import LANES, NEVER, Block, Warp
 from .barrier_regions import BarrierRegion
 from .function_builder import BlockFunction
-from .plan import POLL_COST, Layout, Plan, PlannedRegister
+from .plan import OWN_POLL_COST, POLL_COST, Join, Layout, Plan, PlannedRegister
 from .waiting_lanes import WaitingLanes
-from .warp_planning import Piece, WarpFunction, WarpPlan
+from .warp_planning import Piece, WarpFunction, WarpPlan, polls
 
 __all__ = ["emit_warp_function"]
 
@@ -44,6 +46,7 @@ def emit_warp_function(
     offset = h.ir.sub(h.ir.ptrtoint(h.rec, i64), h.base)
     h.set("budget", BUDGET)
     h.set("vote", 0)
+    h.set("poll", 0)
     h.number = Handler.load(h, h.warp, Warp.INDEX, i32)
     h.set("result", Handler.load(h, h.warp, Warp.RESULT, i32))
     for state in ("alive", "converged"):
@@ -61,16 +64,35 @@ def emit_warp_function(
     h.preheader.branch(h.body)
 
 
+class _View(Handler):
+    """What a function does as a handler would: nothing of the warp's memory is known."""
+
+    def __init__(self, h: BlockFunction) -> None:
+        self.function, self.ir = h.function, h.ir
+        self.rec, self.warp, self.block = h.rec, h.warp, h.block
+
+
 class _Builder(BlockFunction):
     """The function under construction."""
+
+    def __init__(self, module: ir.Module, name: str, plan: Plan) -> None:
+        super().__init__(module, name, plan)
+        self.state["poll"] = self.alloca(i32, 4)
+        """What a poll costs at which the function is left; 0 where it is left for something else."""
 
     def charge_budget(self, cost: int, leave: Callable[[], None]) -> None:
         def end_slice() -> None:
             self.store(self.i32(0), self.warp, Warp.BUDGET)
             leave()
 
+        def poll_again() -> None:
+            self.set("poll", OWN_POLL if cost >= OWN_POLL_COST else POLL)
+            self.handing_on = True
+            leave()
+            self.handing_on = False
+
         if cost >= POLL_COST:  # another warp may be what it waits for
-            self.branch_unless(ir.Constant(i1, 0), end_slice)
+            self.branch_unless(ir.Constant(i1, 0), poll_again)
             return
         super().charge_budget(cost, end_slice)
 
@@ -133,14 +155,20 @@ class _WarpRegion(BarrierRegion):
         once = {name for name in plan.launch_invariant & self.read if _is_one_number(plan, name)}
         names = ((live & (h.written | self.read)) | (plan.launch_invariant & self.read)) - once
         active, alive = (Handler.load(h, h.warp, field, i32) for field in (Warp.ACTIVE, Warp.ALIVE))
-        all_there = h.ir.icmp_unsigned("==", h.ir.and_(active, alive), h.lanes_at(h.number))
+        lanes, join = h.lanes_at(h.number), self._join(piece)
+        all_there = h.ir.icmp_unsigned("==", h.ir.and_(active, alive), lanes)
+        others = h.ir.and_(lanes, h.ir.not_(active))
+        if join is not None:
+            waits = h.ir.and_(self._wait_at(join, others), h.ir.icmp_unsigned("==", alive, lanes))
+            all_there = h.ir.or_(all_there, waits)
         slice_left = Handler.load(h, h.warp, Warp.BUDGET, i32)
         in_time = h.ir.icmp_signed(">", slice_left, h.i32(0))
         unseeded = h.zero(Handler.load(h, h.block, Block.SEED, i32))
         fresh = h.zero(Handler.load(h, h.warp, Warp.SKIP, i32))
         good = h.ir.and_(h.ir.and_(all_there, fresh), h.ir.and_(in_time, unseeded))
+        kept = plan.live(plan.blocks[join.block].start, 0) if join is not None else names
         for name in sorted(names):
-            held = self._holds(name, plan.registers[name])
+            held = self._holds(name, plan.registers[name], lanes if name in kept else active)
             good = h.ir.and_(good, held) if held is not None else good
 
         def go_on() -> None:
@@ -153,14 +181,32 @@ class _WarpRegion(BarrierRegion):
         h.store(h.ir.sub(slice_left, h.i32(1)), h.warp, Warp.BUDGET)
         h.load_registers(names)
         h.load_warp_invariant(once)
+        if join is not None:
+            self.waiting.resume(join, others)
         h.ir.branch(self.behind[piece] if piece in self.behind else self.bodies[piece.block])
 
-    def _holds(self, name: str, register: PlannedRegister) -> Any:
+    def _join(self, piece: Piece) -> Join | None:
+        """Where the other lanes of a warp wait if some poll at a piece."""
+        if piece.first or not polls(self.plan.blocks[piece.block]):
+            return None
+        joins = {join.block: join for join in self.waiting.joins.values() if piece.block in join.way}
+        return next(iter(joins.values())) if len(joins) == 1 else None
+
+    def _wait_at(self, join: Join, others: Any) -> Any:
+        """Whether these lanes, of which there are some, wait at a join, and no other lane anywhere."""
+        h = self.h
+        priority = h.i32(self.plan.blocks[join.block].priority)
+        places = Handler.load(h, h.warp, Warp.PRIORITIES, lanes_of(i32), 64)
+        elsewhere = h.mask(h.ir.icmp_unsigned("!=", places, h.splat(priority)))
+        first = h.ir.icmp_unsigned("==", Handler.load(h, h.warp, Warp.PARKED, i32), priority)
+        return h.ir.and_(first, h.zero(h.ir.and_(elsewhere, others)))
+
+    def _holds(self, name: str, register: PlannedRegister, lanes: Any) -> Any:
         """Whether memory has what converged code takes a register for: one number, and known offsets from it.
 
         None where the first tier knows that too.
         """
-        h, lanes = self.h, self.h.lanes_at(self.h.number)
+        h = self.h
         if register.layout is Layout.PREDICATE:
             if name not in self.made.alike:
                 return None
@@ -199,7 +245,28 @@ class _WarpRegion(BarrierRegion):
         h.store(h.get("active"), h.warp, Warp.ACTIVE)
         h.store(h.get("parked"), h.warp, Warp.PARKED)
         rec = h.ir.inttoptr(h.ir.add(h.base, h.get("resume")), pointer)
+        self._yield(rec)
         self.builder.call_handler(h.ir.load(h.ir.bitcast(rec, HANDLER.as_pointer().as_pointer()), align=8), rec)
+
+    def _yield(self, rec: Any) -> None:
+        """Let another warp run after a poll; the first tier does where lanes may wait for others of their warp."""
+        h = self.h
+        cost, on, polled, patient = h.get("poll"), *(h.block_named(name) for name in ("on", "polled", "patient"))
+        h.ir.cbranch(h.zero(cost), on, polled)
+        h.ir.position_at_end(polled)
+        yields = h.ir.icmp_signed("<", Handler.load(h, h.warp, Warp.YIELDS, i32), h.i32(PATIENCE))
+        together = h.ir.icmp_signed("==", h.get("parked"), h.i32(NEVER))
+        h.branch_unless(h.ir.or_(yields, together), lambda: self._poll_there(on))
+        h.ir.branch(patient)
+        h.ir.position_at_end(patient)
+        yield_warp(_View(h), cost, rec)
+        h.ir.position_at_end(on)
+
+    def _poll_there(self, on: ir.Block) -> None:
+        """Poll in the first tier, at the end of the time slice."""
+        for field, value in ((Warp.BUDGET, 0), (Warp.SKIP, 1)):
+            self.h.store(self.h.i32(value), self.h.warp, field)
+        self.h.ir.branch(on)
 
     def _piece(self, piece: Piece) -> None:
         h, plan = self.h, self.plan
@@ -217,6 +284,8 @@ class _WarpRegion(BarrierRegion):
 
     def arrive(self, number: int) -> None:
         h, block = self.h, self.plan.blocks[number]
+        if number in self.waiting.entries:  # nobody waits for lanes of this warp any more
+            h.store(h.i32(0), h.warp, Warp.YIELDS)
         if number in self.bodies:
             h.ir.branch(self.bodies[number])
         else:

@@ -7,7 +7,7 @@ behind such a statement, at the heads of loops, and where another function's cod
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from ..instructions.barriers import Barrier
 from ..instructions.clusters import ClusterBarrier
 from ..instructions.control import Branch, Jump
 from ..instructions.micro_op import PlacedMicroOp
+from ..machine.budgets import POLL
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks
 from .plan import Plan, PlannedBlock, PlannedOp, Refused
@@ -66,7 +67,7 @@ class WarpPlan(NamedTuple):
 
 def plan_warp_functions(code: Code) -> WarpPlan:
     """How to compile a kernel as functions of a warp; raises Refused where that is not worth it."""
-    if code.source is None or not code.graph.blocks or code.conservative or code.source[3] is not None:
+    if code.source is None or not code.graph.blocks or code.conservative:
         raise Refused("no functions of a warp")
     if len(code.micro_ops) > MOST:
         raise Refused(f"{len(code.micro_ops)} micro-ops, more than {MOST}")
@@ -99,7 +100,22 @@ class _WarpPlanner(Planner):
             groups[-1].append(piece)
             size += piece.last - piece.first
         apart = frozenset(number for number, place in self.leaves if not place)
-        return WarpPlan(plan, tuple(_Entries(plan, groups, self.leaves).functions()), apart, self._alike())
+        entries = _Entries(plan, groups, self.leaves)
+        return WarpPlan(plan, tuple(entries.functions(self._behind_polls(plan))), apart, self._alike())
+
+    def _behind_polls(self, plan: Plan) -> list[int]:
+        """Where the lanes of a warp are together again of which some have waited in the first tier."""
+        after, found = self.low.graph.reconvergence, []
+        apart = {number for join in plan.joins.values() for number in join.way}
+        apart.update(block.number for block in plan.blocks if block.divergent)
+        for block in plan.blocks:
+            if block.number in apart and polls(block):
+                number = block.number
+                while number in apart:
+                    number = after[number]
+                if number >= 0:
+                    found.append(number)
+        return found
 
     def _has_loop(self, blocks: tuple[PlannedBlock, ...]) -> bool:
         """Whether there is a loop that compiled code does not leave."""
@@ -169,6 +185,12 @@ class _WarpPlanner(Planner):
         return [self._planned(placed, bounds.get(number), None) for number, placed in enumerate(segment)]
 
 
+def polls(block: PlannedBlock) -> bool:
+    """Whether a basic block ends with the branch of a loop that waits for memory."""
+    last = block.terminator
+    return last is not None and isinstance(last.op, (Branch, Jump)) and last.op.backward and last.value("cost") >= POLL
+
+
 def _runs(placed: PlacedMicroOp) -> bool:
     """Whether compiled code executes a micro-op."""
     return placed.op.inlinable and not isinstance(placed.op, (Barrier, ClusterBarrier))
@@ -183,8 +205,11 @@ class _Entries:
         self.piece_at = {(piece.block, piece.first): piece for group in groups for piece in group}
         self.entered: dict[int, dict[int, Piece]] = {number: {} for number in range(len(groups))}
 
-    def functions(self) -> list[WarpFunction]:
+    def functions(self, further: Iterable[int]) -> list[WarpFunction]:
+        """The functions; they are entered where these basic blocks begin, too."""
         self._enter(0)
+        for number in further:
+            self._enter(number)
         for number, group in enumerate(self.groups):
             for piece in group:
                 block = self.plan.blocks[piece.block]

@@ -254,7 +254,8 @@ class _MaskedCheck(LaneRows):
         left = h.mask(h.ir.and_(self.active, h.ir.not_(good)))
         names = ("asked", "one", "more", "answered")
         before, asked, single, several, on = h.ir.block, *map(h.block_named, names)
-        h.ir.cbranch(h.zero(left), on, asked)
+        used = h.nonzero(shadow.get(Shadow.CACHE_USED, i32))  # most launches never come to the table's memory
+        h.ir.cbranch(h.ir.and_(h.nonzero(left), used), asked, on)
         h.ir.position_at_end(asked)
         own = h.ir.or_(h.ir.lshr(h.ir.and_(self.mine, self.number(WARP)), self.number(WARP_SHIFT)),
                        self.number(WHOLE_WARP))
