@@ -124,10 +124,10 @@ class EmulatorRun:
                 if type(argument) is Scalar and argument.targets:
                     self._take_targets(argument, tracks)
         if self.foreign:
-            reachable = _reachable(given)
-            for buffer in () if tracks else reachable:
-                buffer.owner.unwritten = None  # type: ignore[attr-defined]
-            given += reachable
+            for buffer in _reachable(given):
+                if not tracks:
+                    buffer.owner.unwritten = None  # type: ignore[attr-defined]
+                given.append(buffer)
         return given
 
     def _take_targets(self, argument: Scalar, tracks: bool) -> None:
@@ -185,8 +185,11 @@ def _reachable(given: Sequence[Scalar | Buffer]) -> list[Buffer]:
     """The device arrays that are not arguments."""
     from ..launch.device_array import in_host_memory
 
-    passed = {argument.address for argument in given if type(argument) is Buffer}
-    return [buffer for buffer in in_host_memory() if buffer.address not in passed]
+    found = in_host_memory()
+    if found:
+        passed = {argument.address for argument in given if type(argument) is Buffer}
+        found = [buffer for buffer in found if buffer.address not in passed]
+    return found
 
 
 def _numbered(argument: Handle) -> Scalar:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..config import current
 
-__all__ = ["Host", "cores", "described", "machine", "this_host", "vector_registers"]
+__all__ = ["Host", "cores", "described", "machine", "packs_bytes", "this_host", "vector_registers"]
 
 _NAMED = {
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
@@ -49,6 +49,11 @@ def vector_registers() -> tuple[int, int]:
     if "+avx" in features:
         return 16, 32
     return (16, 16) if _is_x86() else (32, 16)
+
+
+def packs_bytes() -> bool:
+    """Whether this CPU has an instruction that packs the bytes of a vector which a mask has."""
+    return {"+avx512vbmi2", "+avx512vl"} <= set(described()[2].split(","))
 
 
 def machine(on_x86: str = "") -> Any:

@@ -131,8 +131,10 @@ def _cost(low: Lowering, target: int) -> int:
 
 def _is_own(low: Lowering, statement: Instruction | Call) -> bool:
     """Whether what a statement polls is memory that only warps of its block write."""
-    access = statement.form.effects.access if isinstance(statement, Instruction) else None
-    if access is None or low.spaces.cluster is not None:
+    if not isinstance(statement, Instruction) or low.spaces.cluster is not None:
+        return False
+    access = statement.form.effects.access
+    if access is None:
         return False
     place = statement.operands[access.operand]
     return isinstance(place, Address) and low.spaces.is_shared(low.origin(place.base))

@@ -17,9 +17,9 @@ from ..machine.layout import FULL, LANES
 from ..machine.budgets import OWN_POLL, POLL
 
 __all__ = [
-    "BUDGET", "OWN_POLL_COST", "POLL_COST", "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout", "Plan", "PlannedBlock", "PlannedOp",
-    "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan", "learns_entry", "loop_cost",
-    "votes",
+    "BUDGET", "OWN_POLL_COST", "POLL_COST", "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout",
+    "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan",
+    "learns_entry", "loop_cost", "votes",
 ]
 
 RETIRED = -1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
-    "FOLLOWS", "INTERRUPTS", "LONE_POLL_COST", "OWN_POLL", "OWN_POLL_COST", "PATIENCE", "POLL", "POLL_COST", "SHORT_LOOP",
-    "SLICE", "SLICE_COST",
+    "FOLLOWS", "INTERRUPTS", "LONE_POLL_COST", "OWN_POLL", "OWN_POLL_COST", "PATIENCE", "POLL", "POLL_COST",
+    "SHORT_LOOP", "SLICE", "SLICE_COST",
 ]
 
 SLICE = 4096

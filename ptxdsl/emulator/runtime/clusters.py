@@ -144,7 +144,9 @@ class ClusterPool:
                 count = min(count, len(self.left) // (2 * cores()))
             count = max(1, min(count, len(self.left)))
             number = self.running[worker] = self.left[0]
-            for _ in range(count):
+            if count == len(self.left):
+                self.left.clear()
+            for _ in range(count if self.left else 0):
                 self.left.popleft()
             return number, count
 
@@ -158,11 +160,9 @@ class ClusterPool:
 
     def _wake(self) -> None:
         """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
-        if self.alone or self.fault is not None or self.woken + 1 >= cores():
+        if self.alone or self.fault is not None or len(self.left) * self.pace < self._worth():
             return
-        if len(self.left) * self.pace < self._worth():
-            return
-        if self._share() <= FAST:
+        if self.woken + 1 >= cores() or self._share() <= FAST:
             return
         self.launch.locks = True
         try:

@@ -12,7 +12,7 @@ from ..jit.tier_up import note_time
 from ..machine.status import Status
 from . import worker_pool
 from .alone import enter, leave
-from .block_state import LaunchState
+from .block_state import TIME_SLICE, BlockState, LaunchState
 
 __all__ = ["run"]
 
@@ -40,13 +40,16 @@ def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: 
         ClusterPool(launch, code, codes, alone).run()
         return
     returned, seconds = None, 0.0
-    alone_is_enough = launch.config.seed is None and 0 < blocks * code.pace < worker_pool.WAKE_SECONDS
-    if blocks == 1 or alone_is_enough:  # no work for a second thread
+    short = alone or 0 < blocks * code.pace < worker_pool.WAKE_SECONDS
+    if blocks == 1 or (short and launch.config.seed is None):  # no work for a second thread
         state = launch.state(code)
         launch.tool.switch(state)
-        start = perf_counter()
-        status = state.run(worker_pool.FIRST_BLOCKS if blocks == 1 else worker_pool.first_slice(code.pace))
-        seconds = perf_counter() - start
+        start, count = perf_counter(), worker_pool.FIRST_BLOCKS if blocks == 1 else worker_pool.first_slice(code.pace)
+        status = state.run(count)
+        while (seconds := perf_counter() - start) < worker_pool.SHORT and status == Status.YIELD and _goes_on(state):
+            launch.tool.switch(state)
+            count = min(4 * count, TIME_SLICE)
+            status = state.run(count)
         if status == Status.DONE:
             note_time(code, seconds)
             launch.end(state)
@@ -59,6 +62,14 @@ def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: 
     code.pace = seconds / blocks
     if code.failure is not None:
         _warn(code, launch.spaces.function.name)
+
+
+def _goes_on(state: BlockState) -> bool:
+    """Whether a state goes on at once when compiled code has returned: in the same code, and without waiting."""
+    if not state.between_blocks:
+        return state.left > 0
+    state.left = TIME_SLICE
+    return not (state.renews or state.code.outdated)
 
 
 def _warn(code: Code, kernel: str) -> None:

@@ -313,7 +313,7 @@ class ShadowMemory:
         if self.orders:
             self._known[state.address][:] = 0
         _WORD.pack_into(memory.view, Shadow.LAUNCH, self.first_epoch << EPOCH_SHIFT)
-        _WORD.pack_into(memory.view, Shadow.EPOCH_BLOCKS, self.blocks.ctypes.data)
+        _WORD.pack_into(memory.view, Shadow.EPOCH_BLOCKS, self.store.address_of_blocks(self.first_epoch))
 
     def _orders(self, state: BlockState) -> int:
         """Memory for what compiled code knows of the order among warps and lanes; 0 where it follows none."""

@@ -14,7 +14,7 @@ from ..instructions.instrumentation import (
 )
 from ...machine_code.once import once
 from ..instructions.proxy_checks import ProxyFencing, ProxyJudgement, ProxyObservation, ProxySettlement
-from ..machine.allocation import allocate
+from ..machine.allocation import address_of, allocate
 from ..machine.proxy_shadow import GROUP_RECORDS, GroupRecord
 from ..machine.shadow import EPOCH_BITS, ORDER_CACHE_BITS, UNWRITTEN, Plane, Shadow
 from .sync_log import SyncLog
@@ -88,6 +88,10 @@ def mark(words: np.ndarray[Any, Any], mask: Any, nbytes: int, granule: int) -> N
     words[:granules] = np.where(unwritten.reshape(granules, -1).any(1), UNWRITTEN, 0)
 
 
+def _start(first: int) -> int:
+    return (1 << EPOCH_BITS) - (first & (1 << EPOCH_BITS) - 1)
+
+
 class Store:
     """The number of the last epoch, the blocks of epochs, and free memory for shadow words.
 
@@ -104,6 +108,7 @@ class Store:
         self.resets = 0
         self.counter_address = self.counter.ctypes.data
         self.table = np.zeros(2 << EPOCH_BITS, np.uint32)
+        self.table_address = address_of(self.table)
         self.log = log or SyncLog()
         self.states: list[ShadowState] = []
         self.free: list[tuple[np.ndarray[Any, Any], int]] = []
@@ -113,8 +118,12 @@ class Store:
 
         Those of its ``first`` ones lie where those of the last launch did: the system has given that memory already.
         """
-        start = (1 << EPOCH_BITS) - (first & (1 << EPOCH_BITS) - 1)
+        start = _start(first)
         return self.table[start : start + (1 << EPOCH_BITS)]
+
+    def address_of_blocks(self, first: int) -> int:
+        """Where they lie, which numpy takes long to say."""
+        return self.table_address + self.table.itemsize * _start(first)
 
     def renumber(self) -> None:
         """Begin with small numbers again: no words of before may be used any more."""

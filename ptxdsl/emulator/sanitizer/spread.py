@@ -190,10 +190,10 @@ class _Uses:
 def spread(launch: LaunchState, checks: Checks, code: Code, codes: Callable[[bool], Code]) -> bool:
     """Run a launch on several threads, if that is worth it; whether that found all right, so that it has been run."""
     plan = code.notes.get(Instrumentation)
-    if plan is None or code.prints or launch.config.seed is not None or cores() == 1:
+    if plan is None or code.prints or launch.config.seed is not None or launch.blocks == 1:
         return False
     expected = launch.blocks // math.prod(launch.spaces.cluster or (1,)) * code.pace
-    if launch.blocks == 1 or expected < WORTH:
+    if expected < WORTH or cores() == 1:
         return False
     attempt = LaunchState(launch.spaces, launch.config, launch.arguments)
     memory = ShadowMemory(attempt, checks.init)

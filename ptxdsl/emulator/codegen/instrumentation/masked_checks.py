@@ -17,7 +17,7 @@ from typing import Any
 from llvmlite import ir
 
 from ...instructions.instrumentation import ShadowCheck
-from ...machine.layout import LANES
+from ...machine.layout import FULL, LANES
 from ...machine.shadow import (
     EPOCH_BITS, EPOCH_SHIFT, FIRST, LANE, ORDER_CACHE_BITS, ORDER_HASH, SEVERAL_LANES, STORED, STRENGTH, STRENGTH_SHIFT,
     THREAD, UNWRITTEN, UPDATED, WARP, WARP_SHIFT, WHOLE_WARP, WORD_SHIFT, Kind, Plane, Region, Role, Shadow, WarpClock,
@@ -286,16 +286,28 @@ class _MaskedCheck(LaneRows):
         """Whether a routine knows of an order for those that are not good."""
         h = self.h
         asked = h.ir.and_(self.active, h.ir.not_(good))
+        left = h.mask(asked)
+
+        def ask_for(numbers: Any, count: int, private: bool, lanes: Any) -> Any:
+            place = h.alloca(numbers.type)
+            h.ir.store(numbers, place)
+            function = h.ir.bitcast(self.shadow.get(routine, pointer), PRECEDE.as_pointer())
+            at = h.ir.bitcast(place, pointer)
+            return h.ir.call(function, [h.rec, h.warp, h.block, at, h.i64(count), h.i64(private), lanes])
 
         def ask() -> Any:
-            place = h.alloca(_Words)
-            h.ir.store(h.ir.select(asked, words, self.number(0)), place)
-            function = h.ir.bitcast(self.shadow.get(routine, pointer), PRECEDE.as_pointer())
-            at, private = h.ir.bitcast(place, pointer), self.check.block_private and routine == Shadow.PRECEDE
-            arguments = [h.rec, h.warp, h.block, at, h.i64(LANES), h.i64(bool(private)), h.mask(self.active)]
-            return h.ir.call(function, arguments)
+            private = bool(self.check.block_private) and routine == Shadow.PRECEDE
+            return ask_for(h.ir.select(asked, words, self.number(0)), LANES, private, h.mask(self.active))
 
-        return h.splat(h.asked_if(h.nonzero(h.mask(asked)), ask))
+        known: Any = None
+        if routine == Shadow.SEARCH:  # mostly all are of one epoch, lane 0's among them
+            first = h.ir.extract_element(words, h.i32(0))
+            others = self.marked(h.ir.xor(words, h.splat(first)), 0xFFFFFFFF << EPOCH_SHIFT | WARP)
+            one = h.ir.and_(h.zero(h.mask(h.ir.and_(asked, others))), h.nonzero(h.ir.and_(left, h.i32(1))))
+            known = h.asked_if(one, lambda: ask_for(h.ir.or_(first, h.i64(SEVERAL_LANES)), 1, False, h.i32(FULL)))
+            left = h.ir.select(known, h.i32(0), left)
+        found = h.asked_if(h.nonzero(left), ask)
+        return h.splat(found if known is None else h.ir.or_(found, known))
 
     def written(self, words: Any) -> Any:
         if self.of_block:

@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ....machine_code.host import packs_bytes
 from ...machine.layout import LANES
 from ..handler import Handler, byte, i32, i64, lanes_of, pointer
 
@@ -24,6 +25,11 @@ def packed_lanes(h: Handler, mask: Any) -> Any:
 
     Few CPUs pack vectors well: so a table has the order of each group, and each is stored where the last one ends.
     """
+    if packs_bytes():
+        numbers = ir.Constant(lanes_of(byte), list(range(LANES)))
+        rest = ir.Constant(lanes_of(byte), None)
+        found = h.call("llvm.x86.avx512.mask.compress.v32i8", lanes_of(byte), numbers, rest, h.bools(mask))
+        return h.ir.zext(found, lanes_of(i64))
     room, whole = h.alloca(ir.ArrayType(byte, LANES + GROUP), 64), lanes_of(byte).as_pointer()
     h.ir.store(ir.Constant(lanes_of(byte), None), h.ir.bitcast(room, whole), align=64)
     place, table = h.ir.ptrtoint(room, i64), h.ir.ptrtoint(_orders(h.function.module), i64)
