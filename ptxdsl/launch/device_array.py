@@ -381,6 +381,6 @@ def _place(array: DeviceArray) -> str:
 
 def in_host_memory() -> list[Buffer]:
     """All live device arrays of the emulator, as buffers of a launch."""
-    if not _in_host_memory.data:  # as most launches find it, without what a walk takes
+    if len(_in_host_memory) == 0:  # as most launches find it, without what a walk takes
         return []
     return [Buffer.of("a device array", array._ptxdsl_view()) for array in list(_in_host_memory)]

@@ -16,17 +16,14 @@ from ...collector import paused
 from ..codegen.code import Code
 from ..codegen.library import library, name_of_kept, symbol
 from ..instructions.control import Branch, Jump
-from ..instructions.instrumentation import ShadowCheck
 from ..machine.budgets import POLL
 from .merged_checks import merged_bounds_checks
-from .plan import PlannedOp, Refused, learns_entry
+from .plan import PlannedOp, Refused, effort, learns_entry
 
 __all__ = ["compile_block_function", "compile_superinstructions", "tier_up"]
 
 SHORTEST, LONGEST, MAX_MICRO_OPS = 3, 300, 3000
 """Micro-ops in a superinstruction, and in all of a kernel."""
-CHECK = 25
-"""Micro-ops that take LLVM as long as one of the sanitizer's checks."""
 MAX_BESIDE = 300
 """Micro-ops up to which there are superinstructions beside a block function: LLVM takes much memory for more."""
 
@@ -153,7 +150,7 @@ def _runs(code: Code) -> Iterator[_Run]:
                 yield _Run(start, number, cost)
             start, cost = number if fits else number + 1, 0
         if fits:
-            cost += CHECK if isinstance(micro_ops[number].op, ShadowCheck) else 1
+            cost += effort(micro_ops[number].op)
 
 
 def _live_after(code: Code, run: _Run) -> set[int]:

@@ -12,6 +12,7 @@ from ..instructions.addresses import AccessFlags
 from ..instructions.barriers import Barrier
 from ..instructions.control import Branch, Exit, IndexedBranch, Jump
 from ..instructions.data import Compute
+from ..instructions.instrumentation import ShadowCheck
 from ..instructions.micro_op import MicroOp, PlacedMicroOp
 from ..machine.layout import FULL, LANES
 from ..machine.budgets import OWN_POLL, POLL
@@ -19,7 +20,7 @@ from ..machine.budgets import OWN_POLL, POLL
 __all__ = [
     "BUDGET", "OWN_POLL_COST", "POLL_COST", "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout",
     "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan",
-    "learns_entry", "loop_cost", "votes",
+    "effort", "learns_entry", "loop_cost", "votes",
 ]
 
 RETIRED = -1
@@ -28,8 +29,15 @@ BUDGET = 1 << 24
 """Statements in loops that all warps of a block may execute; what takes longer resumes where it can be interrupted."""
 POLL_COST = 1 << 13
 """What one turn of a loop that waits for memory costs, in statements: the first tier waits for long."""
+CHECK = 25
+"""Micro-ops that take LLVM as long as one of the sanitizer's checks."""
 OWN_POLL_COST = BUDGET + 1
 """The same where another warp of the block is waited for: it runs when the first tier goes on."""
+
+
+def effort(op: MicroOp) -> int:
+    """How long LLVM takes for a micro-op, in others: the sanitizer's checks take it long."""
+    return CHECK if isinstance(op, ShadowCheck) else 1
 
 
 def learns_entry(placed: PlacedMicroOp) -> bool:

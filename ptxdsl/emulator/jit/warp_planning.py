@@ -20,7 +20,7 @@ from ..instructions.micro_op import PlacedMicroOp
 from ..machine.budgets import POLL
 from .convergent_lowering import ConvergentLowering
 from .merged_checks import merged_bounds_checks
-from .plan import Plan, PlannedBlock, PlannedOp, Refused
+from .plan import Plan, PlannedBlock, PlannedOp, Refused, effort
 from .planning import Planner
 
 __all__ = ["Piece", "WarpFunction", "plan_warp_functions"]
@@ -31,6 +31,8 @@ LARGEST = 1000
 """Micro-ops of a function, if no piece has more: what LLVM takes grows faster than they do."""
 MOST = 12_000
 """Micro-ops of a kernel."""
+MOST_CHECKED = 3000
+"""The same of a kernel with the sanitizer's checks."""
 SHORTEST = 8
 """Micro-ops of a piece that are worth loading its registers, in the mean."""
 
@@ -69,8 +71,9 @@ def plan_warp_functions(code: Code) -> WarpPlan:
     """How to compile a kernel as functions of a warp; raises Refused where that is not worth it."""
     if code.source is None or not code.graph.blocks or code.conservative:
         raise Refused("no functions of a warp")
-    if len(code.micro_ops) > MOST:
-        raise Refused(f"{len(code.micro_ops)} micro-ops, more than {MOST}")
+    most = MOST if code.source[3] is None else MOST_CHECKED
+    if sum(effort(placed.op) for placed in code.micro_ops) > most:
+        raise Refused(f"as much as {most} micro-ops, or more")
     function, spaces, block, instrument = code.source
     low = ConvergentLowering(function, spaces, block, False, instrument, False, code.known_wraps)
     return _WarpPlanner(code, low, block).functions()

@@ -142,3 +142,61 @@ def test_lanes_that_diverge_end_and_leave_the_array(block: int) -> None:
             setp.eq.u32 %p1, %r5, 9; @%p1 bra SKIP; ld.global.u32 %r7, [%rd0+{offset}]; add.u32 %r4, %r4, %r7;
             SKIP: st.global.u32 [%rd0], %r4; ret;""".replace("bar.warp.sync 0xFFFFFFFF;", ""), 3, block)
         assert bool(said) == bool(offset)
+
+
+def handed_over(poller: str, block: int) -> str:
+    """Warps that hand a number round, each waiting for the one before it; ``poller`` are the lanes that poll."""
+    warps = -(-block // 32)
+    return f""".shared .align 4 .b32 flags[{warps}]; .shared .align 4 .b32 box[{32 * warps}];\n""" + BODY + f"""
+        mov.u32 %r21, %tid.x; and.b32 %r5, %r21, 31; shr.u32 %r6, %r21, 5; mov.u32 %r7, flags;
+        mad.lo.u32 %r8, %r6, 4, %r7; st.shared.u32 [%r8], 0; bar.sync 0;
+        add.u32 %r9, %r6, {warps - 1}; rem.u32 %r9, %r9, {warps}; mad.lo.u32 %r10, %r9, 4, %r7;
+        mov.u32 %r11, box; shl.b32 %r12, %r9, 7; add.u32 %r12, %r12, %r11; mad.lo.u32 %r12, %r5, 4, %r12;
+        shl.b32 %r13, %r6, 7; add.u32 %r13, %r13, %r11; mad.lo.u32 %r13, %r5, 4, %r13;
+        setp.eq.u32 %p3, %r6, 0; selp.b32 %r14, 1, 0, %p3; mov.u32 %r15, 1; mov.u32 %r17, 0;
+        ROUND: setp.eq.u32 %p6, %r15, 1; and.pred %p1, %p6, %p3; @%p1 bra MAKE;
+        {poller}; @%p2 bra TOGETHER;
+        sub.u32 %r16, %r15, %r14; add.u32 %r17, %r17, %r5;
+        WAIT: ld.acquire.cta.shared.u32 %r18, [%r10]; setp.lt.u32 %p0, %r18, %r16; @%p0 bra WAIT;
+        TOGETHER: bar.warp.sync 0xFFFFFFFF; ld.shared.u32 %r19, [%r12]; add.u32 %r4, %r19, %r17;
+        MAKE: mad.lo.u32 %r4, %r4, 5, %r6; st.shared.u32 [%r13], %r4; bar.warp.sync 0xFFFFFFFF;
+        setp.ne.u32 %p4, %r5, 0; @%p4 bra AFTER; st.release.cta.shared.u32 [%r8], %r15;
+        AFTER: add.u32 %r15, %r15, 1; setp.le.u32 %p5, %r15, 5; @%p5 bra ROUND;
+        st.global.u32 [%rd0], %r4; ret;"""
+
+
+@pytest.mark.usefixtures("no_block_functions")
+@pytest.mark.parametrize(("poller", "sanitize"), [
+    ("setp.ne.u32 %p2, %r5, 0", None), ("setp.ne.u32 %p2, %r5, 31", None), ("setp.ge.u32 %p2, %r5, 7", None),
+    ("setp.ge.u32 %p2, %r5, 32", None), ("and.b32 %r20, %r5, 1; setp.eq.u32 %p2, %r20, 1", None),
+    ("setp.ge.u32 %p2, %r5, 7", ("race", "init")),
+])
+def test_lanes_that_poll_resume_where_they_polled(poller: str, sanitize: tuple[str, ...] | None) -> None:
+    """The others wait behind the poll: what they hold is put together with what the pollers have computed before it."""
+    block = 96
+    text = kernel("u64 x", handed_over(poller, block))
+    x = np.random.default_rng().integers(0, 1 << 32, 2 * block, np.uint32)
+    results = []
+    for second in (False, True):
+        program, config, out = emulator.load(text), LaunchConfig(2, block, sanitize=sanitize), x.copy()
+        for _ in range(2 if second else 1):
+            out[...] = x
+            program.run("k", config, [argument("x", out)])
+            codes = [code for _, _, code in program.codes("k")]
+            for code in codes if second else ():
+                compilation.tier_up(code)
+                assert code.warp_functions
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+    lanes = np.arange(32)
+    polls = {"0": lanes == 0, "31": lanes == 31, "7": lanes < 7, "32": lanes < 32}.get(poller.rsplit(maxsplit=1)[-1])
+    polls = lanes % 2 == 0 if "and.b32" in poller else polls
+    for values, got in zip(x.reshape(2, 3, 32), results[0].reshape(2, 3, 32)):
+        kept, added = values[0].copy(), np.zeros((3, 32), np.uint32)
+        for step in range(15):
+            warp = step % 3
+            if step:
+                added[warp] += np.where(polls, lanes, 0).astype(np.uint32)
+                kept = kept + added[warp]
+            kept = kept * np.uint32(5) + np.uint32(warp)
+            np.testing.assert_array_equal(got[warp] if step >= 12 else kept, kept)
