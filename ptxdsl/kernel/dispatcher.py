@@ -404,8 +404,9 @@ class Launch:
         <report on double>
         """
         from ..emulator.tools.profile import profile
-        from .report import kernel_report
+        from .report import check_path, kernel_report
 
+        check_path(path)
         with config.use("emulator"), profile() as counted:
             self(*args, **named)
         parameters = {p.name for p in self.kernel.parameters}

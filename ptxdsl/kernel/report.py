@@ -10,10 +10,11 @@ import linecache
 import re
 from collections.abc import Iterator
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import AssembleError, Loc
+from ..errors import AssembleError, LaunchError, Loc, caller
 from ..html_page import Bar, bars, cell, document, fragment, sides
 from ..isa.targets import Limits, assembled
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .compiled_kernel import CompiledKernel
     from ..launch import LaunchConfig
 
-__all__ = ["Report", "kernel_report"]
+__all__ = ["Report", "check_path", "kernel_report"]
 
 _SHOWN = 24
 """Bars of a picture."""
@@ -46,6 +47,15 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<report on {self.name}>"
+
+
+def check_path(path: object) -> None:
+    """Raise where the launch's first argument stands in place of the path."""
+    if path is not None and not isinstance(path, (str, PathLike)):
+        raise LaunchError(
+            f"the path of a report is a str, a Path or None, and {type(path).__name__} came", loc=caller(),
+            hint='before the arguments of the launch: `k[grid, block].report("report.html", ...)`',
+        )
 
 
 class _Row(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ..errors import PtxTypeError, TraceError
+from ..ir.signature import ArrayType, PtrType
 from ..types import ScalarType, f32, f64, pred, s32, s64, u32, u64
 from .builder import InRegister
 from .introspection.call_sites import location_of, user_frame
@@ -38,6 +39,8 @@ def described(value: object) -> str:
     """What something that is no operand is: ``the str 'abc'``."""
     if isinstance(value, RunTime):
         return f"a run-time {value._kind()}"
+    if isinstance(value, (ArrayType, PtrType)):
+        return f"`{value}`"
     text = repr(value)
     if value.__class__.__name__.startswith("_"):
         return f"`{text}`"

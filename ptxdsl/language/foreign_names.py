@@ -180,7 +180,8 @@ def unknown_name(name: str, known: Iterable[str]) -> Exception:
     Python replaces an AttributeError there by one without the hint.
     """
     written = spelling(name)
-    hint = f"CUDA's {name} is {written}" if written else did_you_mean(similar(name, known, 2, 0.7), "`{}`")
+    near = ["s" + name[1:]] if name in ("i8", "i16", "i32", "i64") else similar(name, known, 2, 0.7)
+    hint = f"CUDA's {name} is {written}" if written else did_you_mean(near, "`{}`")
     frame = sys._getframe(2)
     if frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]:
         loc = Loc(frame.f_code.co_filename, frame.f_lineno)

@@ -109,6 +109,8 @@ def test_words() -> None:
     with pytest.raises(UnknownInstruction, match="module 'ptxdsl' has no attribute 'blockDim'\n.*\n.*`ptx.ntid`"):
         _ = ptxdsl.blockDim
     assert not hasattr(ptxdsl, "atomicAdd")
+    with pytest.raises(ImportError, match="'i32' from 'ptxdsl'\n  at .*\n  hint: did you mean `s32`"):
+        exec("from ptxdsl import i32")
 
 
 def test_modules_of_others_that_are_there() -> None:

@@ -293,6 +293,11 @@ def val_item(n: u32, x: Ptr[f32]):
     n.item()
 
 
+def val_set(n: u32, x: Ptr[f32]):
+    v = n + 1
+    v.set(3)
+
+
 def val_float(n: u32, x: Ptr[f32]):
     x[0] = n.float()
 
@@ -727,6 +732,12 @@ WRONG: list[tuple[Callable[..., None], tuple[str, ...]]] = [
         "`n`, a run-time u32, has no `.item`",
         "n.item()",
         "a value is there when the kernel runs; it has no Python number",
+    )),
+    (val_set, (
+        "MissingAttribute",
+        "`v`, a run-time u32, has no `.set`",
+        "v.set(3)",
+        "only a `reg` changes: `acc = reg(f32, 0.0)`, then `acc.set(v)`",
     )),
     (val_float, (
         "MissingAttribute", "`n`, a run-time u32, has no `.float`", "x[0] = n.float()", "`v.to(f32)` converts",

@@ -508,6 +508,9 @@ def test_declaration_mistakes() -> None:
     def complex_table() -> None:
         const(np.ones(3, np.complex64))
 
+    def pointed(x: Ptr[f32]) -> None:
+        x.cast(Ptr[u32])
+
     def wide_index(i: u64) -> None:
         tile = shared(f32, 4)
         tile[i] = 0.0
@@ -516,6 +519,7 @@ def test_declaration_mistakes() -> None:
         "an extent of `shared` is a positive int known while tracing, not a run-time u32 / "
     )
     assert wrong(nothing) == "`shared` needs a shape / write `shared(f32, 256)`"
+    assert wrong(pointed) == "`.cast()` takes a type, not `Ptr[u32]` / `p.cast(u32)`"
     assert wrong(untyped) == "`shared` takes a type first, not the int 16 / write `shared(f32, 256)`"
     assert wrong(zero).startswith("an extent of `shared` is a positive int known while tracing, not the int 0 / ")
     assert wrong(outside) == (

@@ -15,6 +15,7 @@ from ptxdsl import (
     Array, DeviceArray, EmulationError, Kernel, Ptr, RaceError, f16, f32, load, loop, profile, ptx, ptx_kernel, shared,
     to_device, u32, use, when, zeros,
 )
+from ptxdsl.errors import LaunchError
 from ptxdsl.gpu import cubin, tools
 from ptxdsl.gpu.tools import NoAssembler
 
@@ -126,6 +127,16 @@ def test_foreign_ptx() -> None:
     entry = load(strided.ptx())["strided"]
     found = Html(entry._repr_html_() or "")
     assert "PTX" in found.texts and any("st.shared.f32" in text for text in found.texts)
+
+
+def test_a_report_without_its_path() -> None:
+    with pytest.raises(LaunchError) as caught:
+        strided[1, (32, 8)].report(*arrays())
+    assert (caught.value.message, caught.value.hint) == (
+        "the path of a report is a str, a Path or None, and int came",
+        'before the arguments of the launch: `k[grid, block].report("report.html", ...)`',
+    )
+    assert "report(*arrays())" in str(caught.value)
 
 
 @pytest.mark.ptxas

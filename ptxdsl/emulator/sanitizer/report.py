@@ -51,6 +51,10 @@ WAIT = {
     False: "wait first: `ptx.cp.async_.wait_all()` in that thread, then a barrier if it is another one",
     True: "wait first at the mbarrier that counts its bytes: `ptx.mbarrier.try_wait.parity.shared.b64(bar, parity)`",
 }
+IN_STEP = (
+    "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two, "
+    "or `ptx.bar.sync(0)` where other warps take part"
+)
 MADE_AFAR = "put `ptx.fence.mbarrier_init.release.cluster()` behind its initialisation, then `ptxdsl.cluster.sync()`"
 WAIT_GROUP = (
     "wait first, in the thread that copies: `ptx.cp.async_.bulk.wait_group{}`; then a barrier if it is another one"
@@ -339,7 +343,7 @@ class Reporter:
         if place == before:
             return "let one thread store, or use an atomic operation"
         if one_warp:
-            return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+            return IN_STEP
         return "put a barrier between the two: `ptx.bar.sync(0)`"
 
     def _one_cluster(self, one: Index, other: Index) -> bool:
@@ -369,7 +373,7 @@ def _order_hint(mine: Access, theirs: Access, one_warp: bool) -> str:
             "the flag and this one"
         )
     if one_warp:
-        return "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+        return IN_STEP
     return "put a barrier between the two: `ptx.bar.sync(0)`"
 
 

@@ -31,8 +31,9 @@ _ELSEWHERE = {
     "max": "`ptxdsl.warp.reduce_max(v)`, `ptxdsl.block.reduce_max(v, threads)`",
     "dtype": "`v.type` of a value, `p.dtype` of a pointer", "shape": "a parameter `x: Array[f32, 1]` has its extents",
     "reshape": "`p + i` and `p.cast(u32)` make other pointers",
+    "set": "only a `reg` changes: `acc = reg(f32, 0.0)`, then `acc.set(v)`",
 }
-"""Names of numpy, and what is used instead."""
+"""Names of numpy and of a `reg`, and what is used instead."""
 
 
 class MissingAttribute(PtxTypeError, AttributeError):

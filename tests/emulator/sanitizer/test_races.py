@@ -47,7 +47,10 @@ OLD = (
     "volatile load from {} memory by thread (0, 0, 0) of block {} may still give {}, the value before the volatile "
     "store by thread {} of block (0, 0, 0): nothing orders the two"
 )
-IN_STEP = "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two"
+IN_STEP = (
+    "lanes of a warp do not run in step: put `ptx.bar.warp.sync(0xFFFFFFFF)` between the two, "
+    "or `ptx.bar.sync(0)` where other warps take part"
+)
 FENCES = (
     "order them: `ptx.fence.acq_rel.gpu()` between the store and the flag behind it, and between the load of the flag "
     "and this one"
