@@ -47,6 +47,10 @@ _MOST_TRIED = 256
 _lock = threading.Lock()
 
 
+class NotFollowed(LaunchError, AttributeError):
+    """No launch was followed in float64; `hasattr`, and what completes names, sees an AttributeError."""
+
+
 class Dispatcher:
     """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it is compiled to."""
 
@@ -296,7 +300,7 @@ class Launch:
         """
         found = self.prepared.numerics
         if found is None:
-            raise LaunchError(
+            raise NotFollowed(
                 f"no launch of this geometry of kernel `{self.kernel.entry}` was followed in float64", loc=caller(),
                 hint='`launch = kernel.configure(grid, block, twin="float64")`, then `launch(...)`',
             )

@@ -284,6 +284,7 @@ def test_what_is_not_followed_is_said() -> None:
 
 def test_settings() -> None:
     launch = difference[2, 40]
+    assert not hasattr(launch, "numerics")
     with pytest.raises(LaunchError, match="no launch of this geometry of kernel `difference` was followed in float64"):
         _ = launch.numerics
     with ptxdsl.config.override(twin="float64", max_error="1e-3"), pytest.raises(NumericalError):
