@@ -30,6 +30,7 @@ from ..machine.layout import LANES, Block, Warp
 from .accumulators import in_groups, opaque
 from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
+from .jammed_warps import JammedWarp, warps_at_once
 from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost, votes
 from .row_micro_ops import ComputeRows, RowWrapCheck
 from .row_plan import picked
@@ -61,7 +62,8 @@ class Region(Protocol):
 def emit_block_pass(region: Region, hoists: bool) -> bool:
     """Emit a pass without checks at the head of a region, where that can be done; go on where checks are needed.
 
-    A region that ``hoists`` loads over the loop over the warps has one only where the order of its micro-ops is better.
+    A region that ``hoists`` loads over the loop over the warps has one only where the order of its micro-ops is better,
+    or several warps run at once.
     """
     plan, start = region.plan, region.start
     alike = plan.warps > 1 and not plan.partial and not plan.leaves and not plan.prologue
@@ -70,7 +72,7 @@ def emit_block_pass(region: Region, hoists: bool) -> bool:
     made = BlockPass(region)
     try:
         made.plan_ways()
-        if hoists and not made.groups:
+        if hoists and not made.groups and made.at_once == 1:
             return False
         made.check()
     except Unsuited:
@@ -103,6 +105,8 @@ class BlockPass(BlockNumbers):
         self.end, self.number = RETIRED, 0
         self.groups: list[list[int]] = []
         """The numbers of the ops in the order in which they are made, if that is another one (:mod:`.accumulators`)."""
+        self.at_once = 1
+        """How many warps run side by side (:mod:`.jammed_warps`)."""
         self.hosts: dict[int, list[_Host]] = {}
         """Host addresses, by the number of the op."""
         self.bases: dict[tuple[int, int], tuple[Any, int, Any]] = {}
@@ -138,6 +142,7 @@ class BlockPass(BlockNumbers):
         self.end = number
         if self.reorders and all(self._known(planned) for planned in self.ops):
             self.groups = in_groups(plan, self.ops)
+            self.at_once = 1 if self.groups else warps_at_once(plan, self.ops)
         if len(self.ops) > MAX_OPS and not self.groups:
             raise Unsuited
 
@@ -317,7 +322,7 @@ class BlockPass(BlockNumbers):
         position = h.ir.phi(i32)
         position.add_incoming(h.i32(0), before)
         self._warp_pass(position, places)
-        after = h.ir.add(position, h.i32(1))
+        after = h.ir.add(position, h.i32(self.at_once))
         position.add_incoming(after, h.ir.block)
         h.ir.cbranch(h.ir.icmp_signed("<", after, h.i32(self.warps)), turn, done)
         h.ir.position_at_end(done)
@@ -357,32 +362,30 @@ class BlockPass(BlockNumbers):
 
     def _warp_pass(self, position: Any, places: dict[Any, Any]) -> None:
         h, region, plan = self.h, self.region, self.plan
-        h.number = h.warp_at(position)
-        warps = Handler.load(h, h.block, Block.WARPS, pointer, fixed=True)
-        h.warp = h.add(warps, h.ir.mul(h.ir.zext(h.number, i64), h.i64(plan.warp_bytes)))
-        region.load_registers()
-        h.lanes, h.masked, h.canonical, h.deopt_point = h.i32(plan.whole), False, set(), None
-        h.checked.clear()
-        h.prefetching.begin_warp(region.start)
-        place = h.ir.mul(h.ir.zext(h.number, i64), h.i64(8))
-        bases: dict[Any, Any] = {}
+        warps = [JammedWarp(h, number == 0) for number in range(self.at_once)]
+        h.lanes, h.masked, h.deopt_point = h.i32(plan.whole), False, None
+        for number, warp in enumerate(warps):
+            warp.begin(h.warp_at(position) if self.at_once == 1 else h.ir.add(position, h.i32(number)))
+            region.load_registers()
+            h.checked.clear()
+            h.prefetching.begin_warp(region.start)
         before = self._size()
         for group in self.groups or [list(range(len(self.ops)))]:
-            if self.groups:
-                bases = {base: opaque(h, found) for base, found in bases.items()}
+            for warp in warps if self.groups else ():
+                warp.bases = {base: opaque(h, found) for base, found in warp.bases.items()}
             for number in group:
-                for base, _ in self.hosts.get(number, ()):
-                    if base not in bases:
-                        at = places[base]
-                        bases[base] = Handler.load(h, h.add(at, place), 0, i64) if at.type == pointer else at
-                self._emit(number, bases)
-        h.straight += self._size() - before if self.groups else 0
-        self.leave()
+                for warp in warps:
+                    warp.resume()
+                    self._emit(number, warp, places)
+        h.straight += self._size() - before if self.groups or self.at_once > 1 else 0
+        for warp in reversed(warps):
+            warp.resume()
+            self.leave()
 
     def _size(self) -> int:
         return len(self.h.ir.block.instructions)
 
-    def _emit(self, number: int, bases: dict[Any, Any]) -> None:
+    def _emit(self, number: int, warp: JammedWarp, places: dict[Any, Any]) -> None:
         """Emit a micro-op for a warp."""
         h, planned = self.h, self.ops[number]
         self.before_in_warp(number)
@@ -390,7 +393,7 @@ class BlockPass(BlockNumbers):
             h.ir.store(h.i32(mask), h.variable(slot, i32))
         if isinstance(planned.op, (WrapCheck, RowWrapCheck, Exit, Branch, Jump)):
             return
-        h.hosts = [_plus(h, bases[base], offset) for base, offset in self.hosts.get(number, ())]
+        h.hosts = [_plus(h, warp.base(base, places[base]), offset) for base, offset in self.hosts.get(number, ())]
         h.begin_unchecked(planned)
         h.lines = self.lines.get(number)
         self.region.emit_op(planned.op)
