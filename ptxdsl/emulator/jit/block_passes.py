@@ -30,7 +30,7 @@ from ..machine.layout import LANES, Block, Warp
 from .accumulators import in_groups, opaque
 from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
-from .jammed_warps import JammedWarp, warps_at_once
+from .jammed_warps import JammedWarp, fetched_before, warps_at_once
 from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost, votes
 from .row_micro_ops import ComputeRows, RowWrapCheck
 from .row_plan import picked
@@ -368,12 +368,16 @@ class BlockPass(BlockNumbers):
             warp.begin(h.warp_at(position) if self.at_once == 1 else h.ir.add(position, h.i32(number)))
             region.load_registers()
             h.checked.clear()
-            h.prefetching.begin_warp(region.start)
-        before = self._size()
-        for group in self.groups or [list(range(len(self.ops)))]:
+        before, order = self._size(), self.groups or [list(range(len(self.ops)))]
+        place, fetching = 0, fetched_before([self.ops[number].op for group in order for number in group], warps)
+        for group in order:
             for warp in warps if self.groups else ():
                 warp.bases = {base: opaque(h, found) for base, found in warp.bases.items()}
             for number in group:
+                for warp in fetching.pop(place, ()):
+                    warp.resume()
+                    h.prefetching.begin_warp(region.start)
+                place += 1
                 for warp in warps:
                     warp.resume()
                     self._emit(number, warp, places)
@@ -383,7 +387,7 @@ class BlockPass(BlockNumbers):
             self.leave()
 
     def _size(self) -> int:
-        return len(self.h.ir.block.instructions)
+        return sum(len(block.instructions) for block in self.h.function.blocks)
 
     def _emit(self, number: int, warp: JammedWarp, places: dict[Any, Any]) -> None:
         """Emit a micro-op for a warp."""

@@ -10,17 +10,19 @@ It is done in passes without checks only, whose accesses are plain: programs wit
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from ...machine_code.host import vector_registers
 from ..codegen.handler import Handler, i64, pointer
 from ..instructions.data import Compute
 from ..instructions.memory import Load
+from ..instructions.micro_op import MicroOp
 from ..machine.layout import LANES, Block
 from .function_builder import BlockFunction
 from .plan import Layout, Plan, PlannedOp
 
-__all__ = ["JammedWarp", "warps_at_once"]
+__all__ = ["JammedWarp", "fetched_before", "warps_at_once"]
 
 LONG = 8
 """Instructions that wait for each other, from which on it is worth it."""
@@ -68,6 +70,16 @@ def warps_at_once(plan: Plan, ops: list[PlannedOp]) -> int:
     found = 1
     while plan.warps % (2 * found) == 0 and 2 * found <= most and 2 * found * len(ops) <= MOST_OPS:
         found *= 2
+    return found
+
+
+def fetched_before(ops: list[MicroOp], warps: list[JammedWarp]) -> dict[int, list[JammedWarp]]:
+    """Before which micro-ops what comes next is fetched for which warps: not for all of them at a time."""
+    pairs = enumerate(pairwise(ops), 1)
+    places = [0, *(n for n, (one, other) in pairs if isinstance(one, Compute) and isinstance(other, Load))]
+    found: dict[int, list[JammedWarp]] = {}
+    for number, warp in enumerate(warps):
+        found.setdefault(places[number * len(places) // len(warps)], []).append(warp)
     return found
 
 

@@ -32,6 +32,8 @@ class _Wanted(NamedTuple):
     addresses: Any
     offset: int
     nbytes: int
+    straddles: Any
+    """Where it is noted whether some of them do not begin with a cache line."""
 
 
 class Prefetching:
@@ -40,9 +42,9 @@ class Prefetching:
     def __init__(self, h: Any) -> None:
         self.h = h
         self.wanted: dict[int, list[_Wanted]] = {}
-        self.places: list[tuple[int, ir.Block, Any]] = []
-        self.following: dict[Any, Any] = {}
-        """Where addresses of the next turns are, by those of this one."""
+        self.places: list[tuple[int, ir.Block, ir.Block, Any]] = []
+        self.following: dict[Any, tuple[Any, Any]] = {}
+        """Where addresses of the next turns are, by those of this one, and whether they are within cache lines."""
 
     def want(self, start: int, hosts: Any, kept: Any, offset: int, nbytes: int) -> None:
         """Have the region at ``start`` fetch for each warp what comes two turns behind ``hosts``.
@@ -50,32 +52,46 @@ class Prefetching:
         The addresses of the turn before are ``kept``.
         """
         h = self.h
-        place = self.following.get(hosts)
-        if place is None:
-            place = self.following[hosts] = h.alloca(hosts.type, LINE)
+        if hosts not in self.following:
+            place, straddles = h.alloca(hosts.type, LINE), h.alloca(i64, 8)
             h.allocas.store(ir.Constant(hosts.type, None), place)
+            h.allocas.store(h.i64(0), straddles)
             way = h.ir.sub(hosts, h.ir.load(kept))
             h.ir.store(h.ir.add(hosts, h.ir.add(way, way)), place)
-        self.wanted.setdefault(start, []).append(_Wanted(h.allocas.bitcast(place, pointer), offset, nbytes))
+            bits = h.call(f"llvm.vector.reduce.or.v{hosts.type.count}i64", i64, hosts)
+            h.ir.store(h.ir.and_(bits, h.i64(LINE - 1)), straddles)
+            self.following[hosts] = h.allocas.bitcast(place, pointer), straddles
+        place, straddles = self.following[hosts]
+        self.wanted.setdefault(start, []).append(_Wanted(place, offset, nbytes, straddles))
 
     def begin_warp(self, start: int) -> None:
         """Here a warp begins with a region: what it is to fetch may become known later."""
         h = self.h
         block, on = h.block_named("fetch"), h.block_named("fetched")
         h.ir.branch(block)
-        self.places.append((start, block, h.number))
-        h.ir.position_at_end(block)
-        h.ir.branch(on)
+        self.places.append((start, block, on, h.number))
         h.ir.position_at_end(on)
 
     def emit(self) -> None:
         """Emit the prefetches, once all regions are there."""
         h = self.h
-        for start, block, number in self.places:
-            h.ir.position_before(block.terminator)
+        for start, block, on, number in self.places:
+            h.ir.position_at_end(block)
+            apart = list[tuple[Any, Any]]()
             for wanted in self.wanted.get(start, ()):
                 place = h.add(wanted.addresses, h.ir.mul(h.ir.zext(number, i64), h.i64(8)))
                 first = h.ir.inttoptr(Handler.load(h, place, 0, i64), pointer)
-                for offset in sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1}):
-                    at = h.add(first, wanted.offset + offset)
-                    h.call("llvm.prefetch.p0", ir.VoidType(), at, h.i32(0), h.i32(SECOND_CACHE), h.i32(1))
+                offsets = sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1})
+                if len(offsets) > 1 and not (wanted.offset | wanted.nbytes) % LINE:
+                    apart.append((wanted.straddles, h.add(first, wanted.offset + offsets.pop())))
+                for offset in offsets:
+                    self._fetch(h.add(first, wanted.offset + offset))
+            for straddles in dict.fromkeys(each for each, _ in apart):
+                with h.ir.if_then(h.nonzero(h.ir.load(straddles))):
+                    for at in (at for each, at in apart if each is straddles):
+                        self._fetch(at)
+            h.ir.branch(on)
+
+    def _fetch(self, place: Any) -> None:
+        h = self.h
+        h.call("llvm.prefetch.p0", ir.VoidType(), place, h.i32(0), h.i32(SECOND_CACHE), h.i32(1))
