@@ -205,16 +205,16 @@ class BarrierRegion(ConvergedBlocks):
             if h.keeps_lanes and ended:
                 h.branch_unless(h.nonzero(left), lambda: h.ir.branch(self.latch))
         h.prefetching.begin_warp(self.start)
+        h.store_kept(self.common)
         self.load_registers()
 
     def load_registers(self) -> None:
-        """Load what the region reads, or may hand on unchanged; the warp's memory has what was kept for all."""
+        """Load what the region reads, or may hand on unchanged."""
         h, plan, barrier, written, read = self.h, self.plan, self.at_barrier, self.h.written, self.read
         behind = barrier is not None and barrier is not self.first.turn
         live = plan.live(barrier.statement if barrier is not None else self.first.start, int(behind))
         once = {name for name in plan.launch_invariant & read if plan.is_scalar(name)}
         ends = {name for end in self.possible_ends for name in h.kept_at.get(end, ())}
-        h.store_kept(self.common)
         h.load_registers(((live & (written | read)) | ends | (plan.launch_invariant & read)) - once)
         h.load_warp_invariant(once)
 

@@ -55,7 +55,6 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
         for end in region.ends:
             if end >= 0:
                 region.switch.add_case(i32(end), heads[end])
-    h.prefetching.emit()
     h.ir.position_at_end(h.body)
     h.set("position", 0)
     h.set("first_warp", 0)
@@ -73,6 +72,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     h.ir.branch(heads[RETIRED])
     h.ir.position_at_end(hand_over)
     _HandOver(h, [plan.blocks[n] for n in regions if n >= 0]).emit()
+    h.prefetching.emit()
     h.allocas.branch(h.preheader.block)
     h.preheader.branch(h.body)
 

@@ -53,6 +53,7 @@ class Region(Protocol):
     at_barrier: BlockBarrier | None
     ends: dict[int, None]
     all_warps: ir.Block
+    common: tuple[str, ...]
 
     def load_registers(self) -> None: ...
 
@@ -408,8 +409,11 @@ class BlockPass(BlockNumbers):
         h, plan = self.h, self.plan
         block = plan.blocks[self.end] if self.end >= 0 else None
         end = block.rendezvous if block is not None else None
-        h.store_registers(plan.live(end.statement, 0) if end is not None else set())
-        h.keep(h.kept_at.get(self.end, ()))
+        live = plan.live(end.statement, 0) if end is not None else set[str]()
+        kept = h.kept_at.get(self.end, ())
+        h.store_kept(name for name in self.region.common if name in live.difference(kept))
+        h.store_registers(live.difference(kept))
+        h.keep(kept)
         if h.keeps_lanes and block is None:
             h.store(h.i32(0), h.warp, Warp.ALIVE)
 

@@ -42,7 +42,7 @@ class _Turns:
         self.h, self.plan, self.start, self.first = h, h.plan, -1, h.plan.blocks[0]
         self.at_barrier: BlockBarrier | None = None
         self.ends: dict[int, None] = {}
-        self.all_warps = h.body
+        self.all_warps, self.common = h.body, ()
 
     def emit_op(self, op: MicroOp) -> None:
         """Emit a micro-op that has begun."""

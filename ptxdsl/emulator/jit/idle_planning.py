@@ -52,10 +52,15 @@ def idle_branches(plan: Plan, low: ConvergentLowering, block: Shape3) -> tuple[t
 
 
 def kept_registers(plan: Plan) -> dict[int, tuple[str, ...]]:
-    """Registers that are kept once for all warps behind a barrier that idle ones pass, by its basic block.
+    """Registers that are kept once for all warps behind a barrier, by its basic block.
 
-    Warps that are idle again have not run since, so what is kept must be kept or stored where they come to next.
+    Where warps may be idle those behind the barriers that these pass. Warps that are idle again have not run since, so
+    what is kept must be kept or stored where they come to next.
     """
+    if not plan.idle:
+        barriers = {b.number: b.barrier for b in plan.blocks if b.barrier is not None and not b.waits_for_cluster}
+        kept = {n: tuple(sorted(plan.live(each.statement, 0) & plan.block_uniform)) for n, each in barriers.items()}
+        return {number: names for number, names in kept.items() if names and number not in plan.after_ends}
     passed: dict[int, set[str]] = {}
     for _, idle in plan.idle:
         for end, written in idle.ends:

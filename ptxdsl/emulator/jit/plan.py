@@ -313,6 +313,8 @@ class Plan(NamedTuple):
     """Of the loop whose turns several blocks make at once, if there is one."""
     threads_of_host: int = 1
     """Host threads that such blocks are shared out among."""
+    block_uniform: frozenset[str] = frozenset()
+    """Registers that are computed again in each turn of a loop or block, and hold the same in all warps."""
     idle: tuple[tuple[int, Idle], ...] = ()
     """Branches at which a warp without active lanes says the same of later ones, by the basic blocks that they end."""
 

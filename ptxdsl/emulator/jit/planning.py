@@ -9,6 +9,7 @@ from typing import Any
 from ...ir import Address, Call, Immediate, Instruction, Operand, Register, SpecialRegister, Symbol
 from ...analysis.control_flow import BasicBlock
 from ...machine_code.host import cores
+from ..analysis.block_uniform import BlockUniform
 from ..analysis.divergence import UNIFORM, VARYING, LaneOffsets, Shape3
 from ..analysis.row_affine import RowAffine
 from ..instructions.barriers import Barrier
@@ -126,8 +127,9 @@ class Planner:
         if turn is not None:
             steps = steps_of(blocks, low, turn.number, made.registers)
             made = made._replace(grid_steps=steps, threads_of_host=cores() if steps else 1)
-        elif made.warps > 2 and not made.leaves:
-            made = made._replace(idle=idle_branches(made, low, self.block))
+        elif made.warps > 1 and not made.leaves:
+            idle = idle_branches(made, low, self.block) if made.warps > 2 else ()
+            made = made._replace(block_uniform=_block_uniform(made, low), idle=idle)
         return made._replace(key=key_of(made, code))
 
     def _local(self) -> frozenset[int]:
@@ -314,6 +316,17 @@ def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:
             if fixed and all(_is_warp_invariant(each, found, specials) for each in op.reads):
                 found.update(r.name for r in op.writes)
     return found
+
+
+def _block_uniform(made: Plan, low: ConvergentLowering) -> frozenset[str]:
+    """Registers of one number that is the same in all warps, but for what is computed once a launch."""
+    if made.clustered > 1 or not any(block.barrier is not None for block in made.blocks):
+        return frozenset()
+    varying = BlockUniform(low.graph).varying | made.launch_invariant
+    return frozenset(
+        name for name, register in made.registers.items()
+        if name not in varying and register.layout is Layout.UNIFORM and register.lane_offsets is None
+    )
 
 
 def _is_warp_invariant(operand: Operand, registers: set[str], specials: tuple[str, ...]) -> bool:
