@@ -225,6 +225,8 @@ class BarrierRegion(ConvergedBlocks):
         h.set("position", position)
         h.ir.cbranch(h.ir.icmp_signed("<", position, h.i32(plan.warps)), self.loop, self.all_warps)
         h.ir.position_at_end(self.all_warps)
+        if self.start == RETIRED and plan.clustered == 1:
+            h.begin_entered()
         h.set("position", 0)
         at, following = h.get("first_warp"), h.ir.sub(h.get("first_warp"), h.i32(1))
         first = h.ir.select(h.ir.icmp_signed("<", following, h.i32(0)), h.i32(plan.warps - 1), following)

@@ -73,6 +73,7 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     h.ir.position_at_end(hand_over)
     _HandOver(h, [plan.blocks[n] for n in regions if n >= 0]).emit()
     h.prefetching.emit()
+    h.end_entered()
     h.allocas.branch(h.preheader.block)
     h.preheader.branch(h.body)
 

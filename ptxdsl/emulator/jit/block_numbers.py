@@ -41,8 +41,8 @@ def _signed(number: int, bits: int) -> int:
 class BlockNumbers:
     """Registers and predicates of all warps, as they are behind the instructions that were computed."""
 
-    def __init__(self, h: BlockFunction) -> None:
-        self.h, self.plan, self.warps = h, h.plan, h.plan.warps
+    def __init__(self, h: BlockFunction, start: int) -> None:
+        self.h, self.plan, self.warps, self.start = h, h.plan, h.plan.warps, start
         self.numbers: dict[Any, Any] = {}
         """Of registers, by slot, or by slot and row; None where a number is not known."""
         self.predicates: dict[int, tuple[Any, Any] | None] = {}
@@ -102,7 +102,8 @@ class BlockNumbers:
         if slot in h.kept and row is None:
             return h.ir.load(h.kept[slot])
         here, fixed = h.ir, name in plan.launch_invariant
-        h.ir = h.preheader if fixed else here
+        behind = h.entered is not None and self.start >= 0 and name in h.of_entry
+        h.ir = h.preheader if fixed else h.entered if behind else here
         element, offset = ir.IntType(register.bits), register.offset + (row or 0) * register.bits // 8
         once = row is None and slot in plan.warp_invariant and register.lane_offsets is None and fixed
         parts = []

@@ -26,7 +26,7 @@ from ..instructions.data import Compute, WrapCheck
 from ..instructions.memory import Load, LoadParameter, Store
 from ..instructions.micro_op import MicroOp
 from ..instructions.operand_classes import ABSENT, ABSOLUTE, NEGATED, SINK, OperandClass
-from ..machine.layout import LANES, Block, Warp
+from ..machine.layout import LANES, Warp
 from .accumulators import in_groups, opaque
 from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
@@ -96,7 +96,7 @@ class BlockPass(BlockNumbers):
     """Whether its micro-ops may be put in another order."""
 
     def __init__(self, region: Region) -> None:
-        super().__init__(region.h)
+        super().__init__(region.h, region.start)
         self.region = region
         self.ops: list[PlannedOp] = []
         self.taken: dict[int, bool] = {}
@@ -143,7 +143,7 @@ class BlockPass(BlockNumbers):
         self.end = number
         if self.reorders and all(self._known(planned) for planned in self.ops):
             self.groups = in_groups(plan, self.ops)
-            self.at_once = 1 if self.groups else warps_at_once(plan, self.ops)
+            self.at_once = 1 if self.groups else warps_at_once(plan, self.ops, self.cost > 0)
         if len(self.ops) > MAX_OPS and not self.groups:
             raise Unsuited
 

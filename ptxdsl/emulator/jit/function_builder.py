@@ -21,7 +21,7 @@ from .inlined import Slot
 from .inlining import HoistedAccess, RowAccess
 from .prefetching import Prefetching
 from .row_loads import RowLoads
-from .plan import Layout, PlannedOp, PlannedRegister, Plan, defers_nan
+from .plan import Layout, PlannedOp, PlannedRegister, Plan, defers_nan, registers_of_entry
 
 __all__ = ["BlockFunction", "DeoptPoint"]
 
@@ -74,6 +74,9 @@ class BlockFunction(BlockRegisters):
         """Registers that are the same in all warps behind a barrier, and are kept once there, by its basic block."""
         self.rows = RowLoads(self)
         self.prefetching = Prefetching(self)
+        self.entered: ir.IRBuilder | None = None
+        """Where all warps have come to the first barrier: what they computed on the way is loaded there once."""
+        self.of_entry = registers_of_entry(plan) - set().union(*self.kept_at.values())
         self.straight = 0
         """LLVM instructions of passes in groups, without a branch, which take LLVM little."""
         self.after: ir.Block | None = None
@@ -106,6 +109,18 @@ class BlockFunction(BlockRegisters):
         if not plan.partial:
             return tail
         return self.ir.select(self.ir.icmp_unsigned("==", warp, self.i32(plan.warps - 1)), tail, self.i32(plan.whole))
+
+    def begin_entered(self) -> None:
+        """All warps have come to the first barrier."""
+        self.entered = ir.IRBuilder(self.block_named("entered"))
+        self.ir.branch(self.entered.block)
+        self.behind_entry = self.block_named("behind_entry")
+        self.ir.position_at_end(self.behind_entry)
+
+    def end_entered(self) -> None:
+        """What all regions load there is known."""
+        if self.entered is not None:
+            self.entered.branch(self.behind_entry)
 
     @property
     def sparse(self) -> bool:

@@ -42,7 +42,8 @@ class _Turns:
         self.h, self.plan, self.start, self.first = h, h.plan, -1, h.plan.blocks[0]
         self.at_barrier: BlockBarrier | None = None
         self.ends: dict[int, None] = {}
-        self.all_warps, self.common = h.body, ()
+        self.all_warps = h.body
+        self.common: tuple[str, ...] = ()
 
     def emit_op(self, op: MicroOp) -> None:
         """Emit a micro-op that has begun."""

@@ -25,7 +25,7 @@ from .plan import Layout, Plan, PlannedOp
 __all__ = ["JammedWarp", "fetched_before", "warps_at_once"]
 
 LONG = 8
-"""Instructions that wait for each other, from which on it is worth it."""
+"""Instructions that wait for each other, from which on it is worth it in any case."""
 MOST_OPS = 1000
 """Micro-ops of all warps that run side by side."""
 
@@ -61,12 +61,17 @@ class JammedWarp:
         return self.bases[base]
 
 
-def warps_at_once(plan: Plan, ops: list[PlannedOp]) -> int:
-    """How many warps of a pass run side by side: as many as have their sums in the CPU's registers."""
-    if _longest_chain(plan, ops) < LONG:
+def warps_at_once(plan: Plan, ops: list[PlannedOp], turns: bool) -> int:
+    """How many warps of a pass run side by side: as many as have their sums in the CPU's registers.
+
+    Two where they do not wait for long, but make the pass again and again (``turns``).
+    """
+    if not ops:
         return 1
     number, size = vector_registers()
     most = number * size // 2 // max(1, _held(plan, ops))
+    if _longest_chain(plan, ops) < LONG:
+        most = min(most, 2) if turns else 1
     found = 1
     while plan.warps % (2 * found) == 0 and 2 * found <= most and 2 * found * len(ops) <= MOST_OPS:
         found *= 2

@@ -20,7 +20,7 @@ from ..machine.budgets import OWN_POLL, POLL
 __all__ = [
     "BUDGET", "OWN_POLL_COST", "POLL_COST", "RETIRED", "BlockBarrier", "Idle", "Index", "Join", "LanePlan", "Layout",
     "Plan", "PlannedBlock", "PlannedOp", "PlannedRegister", "Refused", "Row", "Step", "Term", "defers_nan",
-    "effort", "learns_entry", "loop_cost", "votes",
+    "effort", "learns_entry", "loop_cost", "registers_of_entry", "votes",
 ]
 
 RETIRED = -1
@@ -347,6 +347,18 @@ class Plan(NamedTuple):
     def whole(self) -> int:
         """The lanes of each other warp."""
         return FULL >> LANES - self.width
+
+
+def registers_of_entry(plan: Plan) -> set[str]:
+    """Registers that nothing writes behind the first barrier."""
+    todo = [block.number for block in plan.blocks if block.rendezvous is not None]
+    behind = set[int]()
+    while todo:
+        at = todo.pop()
+        if at not in behind:
+            behind.add(at)
+            todo += plan.blocks[at].successors
+    return set(plan.registers).difference(*(plan.writes[number] for number in behind))
 
 
 def defers_nan(op: MicroOp) -> bool:
