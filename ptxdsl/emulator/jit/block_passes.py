@@ -379,6 +379,9 @@ class BlockPass(BlockNumbers):
                     warp.resume()
                     h.prefetching.begin_warp(region.start)
                 place += 1
+                if self.at_once > 1 and self._is_alike(number):
+                    self._emit_once(number, warps, places)
+                    continue
                 for warp in warps:
                     warp.resume()
                     self._emit(number, warp, places)
@@ -386,6 +389,23 @@ class BlockPass(BlockNumbers):
         for warp in reversed(warps):
             warp.resume()
             self.leave()
+
+    def _is_alike(self, number: int) -> bool:
+        """Whether all warps load the same."""
+        op = self.ops[number].op
+        return isinstance(op, Load) and not op.guard and not any(map(_is_vector, next(zip(*self.hosts[number]))))
+
+    def _emit_once(self, number: int, warps: list[JammedWarp], places: dict[Any, Any]) -> None:
+        """Emit a load for the first of some warps, whose numbers the others have."""
+        h = self.h
+        h.captured = []
+        warps[0].resume()
+        self._emit(number, warps[0], places)
+        found, h.captured = h.captured, None
+        for warp in warps:
+            warp.resume()
+            for slot, value in found:
+                h.store(value, slot, 0)
 
     def _size(self) -> int:
         return sum(len(block.instructions) for block in self.h.function.blocks)
