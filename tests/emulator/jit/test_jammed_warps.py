@@ -43,7 +43,8 @@ WORK = {
     "chain": "mov.f32 %a91, %a0;" + "fma.rn.f32 %a91, %a91, %a0, %a90; add.f32 %a90, %a91, %a90;" * DEPTH,
     "integers": "mov.b32 %r40, %a90;" + "mad.lo.u32 %r40, %r40, 77, %r15; xor.b32 %r40, %r40, %r14;" * DEPTH
     + "and.b32 %r40, %r40, 0x3FFFFFFF; mov.b32 %a90, %r40;",
-    "predicate": "setp.gt.f32 %p3, %a0, 0f00000000;" + "selp.f32 %a91, %a0, %a90, %p3; add.f32 %a90, %a91, %a90;" * DEPTH,
+    "predicate": "setp.gt.f32 %p3, %a0, 0f00000000;"
+    + "selp.f32 %a91, %a0, %a90, %p3; add.f32 %a90, %a91, %a90;" * DEPTH,
     "short": "add.f32 %a90, %a90, %a0;",
 }
 BLOCKS = ((16, 16), (32, 8), (64, 2), (8, 8), (32, 3), (16, 12), (128, 1), (32, 1))
