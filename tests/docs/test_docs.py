@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import zlib
 from pathlib import Path
 from types import ModuleType
 
@@ -38,7 +39,8 @@ def test_docstrings(name: str) -> None:
     assert doctest.testmod(module, extraglobs={**names, **vars(module)}, optionflags=FLAGS).failed == 0
 
 
-def test_readme(tmp_path: Path) -> None:
+def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     code, examples = [], []
     for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         (examples if block.startswith(">>>") else code).append(block)
@@ -53,6 +55,30 @@ def test_readme(tmp_path: Path) -> None:
     test = doctest.DocTestParser().get_doctest("\n".join(examples), names, "README", str(ROOT / "README.md"), 0)
     assert len(test.examples) >= 3
     assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0
+
+
+def test_the_picture_of_the_readme(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The profile of the kernel that stands there; `pytest --update-golden` draws it again."""
+    (example,) = (block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "p.plot(" in block)
+    lines = [line[4:] for line in example.splitlines() if line.startswith((">>> ", "... "))]
+    heads = ["from ptxdsl import Ptr, f32, ptx, ptx_kernel, shared, u32", "import numpy as np", ""]
+    script, made = tmp_path / "transpose.py", tmp_path / "transpose.png"
+    script.write_text("\n".join([*heads, *lines]).replace('"transpose.png"', repr(str(made))), "utf-8")
+    exec(compile(script.read_text("utf-8"), str(script), "exec"), {"__name__": "transpose"})
+    kept = ROOT / "docs" / "pictures" / "transpose.png"
+    if request.config.getoption("update_golden"):
+        kept.write_bytes(made.read_bytes())
+    assert pixels(kept) == pixels(made), "draw it again: pytest --update-golden tests/docs/test_docs.py"
+
+
+def pixels(path: Path) -> bytes:
+    """The pixels of a PNG: what is compressed may differ by the library."""
+    data, at, packed = path.read_bytes(), 8, b""
+    while at < len(data):
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        packed += data[at + 8 : at + 8 + size] if kind == b"IDAT" else b""
+        at += size + 12
+    return zlib.decompress(packed)
 
 
 ELSEWHERE = ("docs/frameworks.md",)
@@ -81,13 +107,18 @@ def test_readme_commands_are_one_line_each() -> None:
     assert commands[1].endswith("&& .venv/bin/python -m pytest -q -n auto")
 
 
-def test_every_setting_and_extra_named_in_the_readme_exists() -> None:
+def test_every_setting_extra_and_command_has_its_line() -> None:
+    from ptxdsl import __main__
     from ptxdsl.config import Config
 
-    fields = {f"PTXDSL_{name.upper()}" for name in Config.__dataclass_fields__}
-    assert set(re.findall(r"PTXDSL_[A-Z_]+", README)) <= fields
-    extras = set(re.findall(r"^(\w+) = \[", (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE))
-    assert set(re.findall(r"`(?:ptxdsl)?\[(\w+)\]`", README)) <= extras
+    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    named = re.findall(r"^\| `(PTXDSL_[A-Z_]+)` \|", page, re.MULTILINE)
+    assert named == [f"PTXDSL_{name.upper()}" for name, each in Config.__dataclass_fields__.items() if each.metadata]
+    project = (ROOT / "pyproject.toml").read_text("utf-8").partition("[project.optional-dependencies]")[2]
+    extras = re.findall(r"^(\w+) = \[", project.partition("\n\n")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`(?:ptxdsl)?\[(\w+)\]`", page)) == sorted(extras)
+    commands = re.findall(r"^    ([\w-]+) ", __main__.__doc__ or "", re.MULTILINE)
+    assert re.findall(r"^\| `([a-z-]+)[^`]*` \|", page.partition("## Commands")[2], re.MULTILINE) == commands
 
 
 def headings(path: Path) -> set[str]:

@@ -17,7 +17,7 @@ from ptxdsl import RaceError, UninitializedError, outcomes
 pytest_plugins = ["pytester"]
 INSTALLED = any(point.name == "ptxdsl" for point in entry_points(group="pytest11"))
 KERNELS = """
-from ptxdsl import Ptr, f32, ptx, ptx_kernel, shared, u32
+from ptxdsl import Ptr, f32, otherwise, ptx, ptx_kernel, shared, u32, when
 
 @ptx_kernel
 def reverse(x: Ptr[f32]):
@@ -30,6 +30,20 @@ def two(x: Ptr[f32], y: Ptr[f32]):
     tile, other, t = shared(f32, 64), shared(f32, 64), ptx.tid.x
     tile[t] = x[t]
     y[t] = tile[63 - t] + other[t]
+
+@ptx_kernel
+def add(x: Ptr[u32]):
+    x[0] = x[0] + 1
+
+@ptx_kernel
+def message(x: Ptr[u32], flag: Ptr[u32], out: Ptr[u32]):
+    with when(ptx.ctaid.x == 0):
+        x[0] = 42
+        ptx.st.release.gpu.global_.u32(flag, 1)
+    with otherwise():
+        out[0] = ptx.ld.acquire.gpu.global_.u32(flag)
+        with when(out[0] == 1):
+            out[1] = x[0]
 """
 HEAD = """
 import os, threading, unittest
@@ -280,7 +294,15 @@ def test_it(assert_outcomes):
     with pytest.raises(AssertionError, match="the memory model allows Outcome"):
         assert_outcomes(add[2, 1], x, always={"x": [2]})
 """
-    kernel = "\n\n@ptx_kernel\ndef add(x: Ptr[u32]):\n    x[0] = x[0] + 1\n"
-    Path("their_kernels.py").write_text(KERNELS + kernel)
     for options in ([], ["--ptx-sanitize"], ["--ptx-seed", "3"]):
         run(tests, *options).assert_outcomes(passed=1)
+
+
+def test_the_page_of_the_documentation(run: Run) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "howto" / "testing.md").read_text("utf-8")
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if not block.startswith(">>>")]
+    settings = re.findall(r'^(ptxdsl_\w+) = "(.*)"$', text, re.MULTILINE)
+    assert [name for name, _ in settings] == ["ptxdsl_sanitize", "ptxdsl_seeds"]
+    ini = "\n".join(map(" = ".join, settings))
+    result = run("from their_kernels import message\n" + "\n".join(blocks), ini=ini)
+    result.assert_outcomes(passed=20 + 3 + 3 + 3)  # what has no marker has the three seeds of the ini file
