@@ -81,7 +81,7 @@ def test_variables(variable: str, text: str, field: str, value: object, monkeypa
         (
             "PTXDSL_XYZZY", "1",
             ("there is no variable PTXDSL_XYZZY\n  hint: the variables are PTXDSL_BACKEND, PTXDSL_CACHE_DIR, "
-            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_SEED, "
+            "PTXDSL_ARCH, PTXDSL_PTXAS, PTXDSL_DUMP, PTXDSL_SANITIZE, PTXDSL_TWIN, PTXDSL_MAX_ERROR, PTXDSL_SEED, "
             "PTXDSL_EMULATOR_THREADS, PTXDSL_LINEINFO, PTXDSL_NVTX, PTXDSL_LOG, PTXDSL_TRACEBACK, PTXDSL_DEBUG, "
             "PTXDSL_DEVICE"),
         ),
@@ -175,7 +175,7 @@ def test_other_threads_are_not_changed() -> None:
         (
             {"zzz": 1},
             ("there is no setting 'zzz'\n  hint: the settings are backend, cache_dir, arch, ptxas, dump, sanitize, "
-            "seed, emulator_threads, lineinfo, nvtx, log, traceback, debug, device"),
+            "twin, max_error, seed, emulator_threads, lineinfo, nvtx, log, traceback, debug, device"),
         ),
     ],
 )
