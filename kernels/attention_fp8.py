@@ -37,8 +37,8 @@ def fp8_attention(
         out: Where to put the result, ``[B, Hq, Sq, D]``, bfloat16 or float16.
 
     Weights are rounded to e4m3 before the second product. With w their sums of 1, an element is off by
-    2^-4 sum_j w_j |v_j| + Sk 2^-18 max |v| at most, and by its own rounding; sums are in float32. A GPU's wgmma keeps
-    fewer bits of sums of 8-bit floats (some 14), which that covers for some thousand keys.
+    2^-4 sum_j w_j abs(v_j) + Sk 2^-18 max abs(v) at most, and by its own rounding; sums are in float32. A GPU's wgmma
+    keeps fewer bits of sums of 8-bit floats (some 14), which that covers for some thousand keys.
 
     Returns:
         ``out``.

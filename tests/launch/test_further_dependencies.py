@@ -73,6 +73,9 @@ SEEN: dict[str, tuple[str, str, int, int]] = {
         kernel("out[0] = f(1)", "@functools.singledispatch\ndef f(a): return 1"),
         "f.register(int)(lambda a: 2)", 1, 2
     ),
+    "empty mappingproxy": (
+        kernel("out[0] = len(t[0]) + 1", "import types\nheld={}\nt=[types.MappingProxyType(held)]"), "held['n']=1", 1, 2
+    ),
     "dataclass default": (
         kernel("out[0] = C().n", "@dataclasses.dataclass\nclass C:\n    n: int = 1"),
         "C.__init__.__defaults__=(2,)", 1, 2

@@ -30,7 +30,7 @@ from ptxdsl.text import parse
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_UNIX = """
-import ctypes, mmap, os, signal, sys
+import ctypes, mmap, os, signal, sys, types
 import concurrent.futures, multiprocessing, subprocess, tempfile, unittest.mock  # what they need of Unix they have now
 import numpy, ml_dtypes, llvmlite.binding
 
@@ -63,7 +63,9 @@ class CDLL(ctypes.CDLL):
 
 
 def plain(made):
-    return os.stat_result((made[0] | 0o666 | (0o111 if made[0] & 0o040000 else 0), *made[1:4], 0, 0, *made[6:]))
+    found = {name: getattr(made, name) for name in dir(made) if name.startswith("st_")}
+    mode = made.st_mode | 0o666 | (0o111 if made.st_mode & 0o040000 else 0)
+    return types.SimpleNamespace(**{**found, "st_mode": mode, "st_uid": 0, "st_gid": 0})
 
 
 stat, fstat = os.stat, os.fstat

@@ -181,7 +181,13 @@ def _leaf(kind: type, value: Any) -> Hashable:
     version = getattr(value, "_version", None) if kind.__module__.startswith("torch") else None
     if version is not None:
         return Same(value), version
-    return (kind, repr(value), value) if has_value(kind) else Same(value)
+    if not has_value(kind):
+        return Same(value)
+    try:
+        hash(value)
+    except TypeError:  # it hashes what it holds, as an empty mappingproxy from Python 3.12 on
+        return kind, repr(value)
+    return kind, repr(value), value
 
 
 def has_value(kind: type) -> bool:

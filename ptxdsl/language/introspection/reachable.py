@@ -32,8 +32,8 @@ from weakref import ref
 from .user_code import globals_of, is_user_class, is_user_module, names_of_module
 
 __all__ = [
-    "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "children", "holds",
-    "walk",
+    "ANNOTATIONS", "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "children",
+    "holds", "walk",
 ]
 
 ITEM, ATTRIBUTE, NAME, GLOBAL, DEFAULT, MEMBER = "[]", ".", "name", "global", "default", "in"
@@ -353,8 +353,10 @@ def _indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
     return found
 
 
+ANNOTATIONS = ("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__")
+"""Where a class keeps them: from Python 3.14 on as a function that makes them."""
 _SILENT = frozenset((
-    "__dict__", "__weakref__", "__doc__", "__module__", "__slots__", "__annotations__", "__qualname__",
+    "__dict__", "__weakref__", "__doc__", "__module__", "__slots__", "__qualname__", *ANNOTATIONS,
     "__builtins__", "__spec__", "__loader__", "__cached__", "__file__", "__name__", "__package__", "__path__",
 ))
 

@@ -11,7 +11,7 @@ from types import (
 from typing import Any
 
 from .contents import has_value
-from .reachable import holds
+from .reachable import ANNOTATIONS, holds
 from .user_code import is_user_class
 
 __all__ = [
@@ -26,7 +26,7 @@ FUNCTIONS = (
 """What Python's functions come as (:func:`parts_of`)."""
 DESCRIPTORS = (MemberDescriptorType, GetSetDescriptorType)
 """Attributes of a class that C made, of objects with slots."""
-SILENT = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__"))
+SILENT = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", *ANNOTATIONS))
 """What a class has beside what its code can be told from."""
 _STATELESS = ("ptxdsl.types", "ptxdsl.language.namespace.")
 bases_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
