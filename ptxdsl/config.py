@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, PtxError, caller, did_you_mean, similar
+from .errors import ConfigError, PtxError, caller, did_you_mean, similar, with_article
 
 __all__ = [
     "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "TWINS", "Dump", "backend_token", "current", "device", "error_limit",
@@ -338,7 +338,7 @@ class override:
             return _READERS[name](name, str(value))
         kinds = {"backend": str, "arch": str, "log": str, "dump": Dump, "lineinfo": bool, "debug": bool, "nvtx": bool}
         if name in kinds and not isinstance(value, kinds[name]):
-            raise _wrong(name, value, f"a {kinds[name].__name__}")
+            raise _wrong(name, value, with_article(kinds[name].__name__))
         if name == "dump":
             return replace(value, kinds=frozenset(value.kinds))
         return sanitizers(value, _names(name, SANITIZERS)) if name == "sanitize" else value

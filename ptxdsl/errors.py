@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from collections.abc import Iterable
 from types import FrameType
@@ -48,7 +49,7 @@ __all__ = [
     "ParseError",
     "PerformanceWarning", "PtxError", "PtxTypeError", "PtxWarning", "RaceError", "StructureError", "TargetError",
     "TraceError", "TrapError", "TruthError", "UninitializedError", "UnknownInstruction", "VerifyError", "caller",
-    "did_you_mean", "is_internal", "similar",
+    "did_you_mean", "is_internal", "similar", "with_article",
 ]
 
 
@@ -136,6 +137,19 @@ def did_you_mean(near: Iterable[str], shown: str = "`{}`", otherwise: str | None
     """
     names = " or ".join(map(shown.format, near))
     return f"did you mean {names}?" if names else otherwise
+
+
+_AN = re.compile(r"[aeio8]|1[18]\b|[fhlmnrsx]\d|nd|un(?!i[foqtv])|up|us(?!e)", re.IGNORECASE)
+"""How a word begins that is spoken with a vowel: an f32, an int, an 8-bit number; but a u32, a uint8, a unit."""
+
+
+def with_article(name: object) -> str:
+    """A name with its indefinite article, as it is spoken.
+
+    >>> [with_article(name) for name in ("u32", "f16", "bf16", "e4m3", "ndarray", "8-bit number")]
+    ['a u32', 'an f16', 'a bf16', 'an e4m3', 'an ndarray', 'an 8-bit number']
+    """
+    return f"{'an' if _AN.match(str(name).lstrip('`')) else 'a'} {name}"
 
 
 class PtxError(Exception):

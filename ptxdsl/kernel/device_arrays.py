@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, with_article
 from ..launch.arrays import Unreadable, View, contiguous_strides, describe, readable, view_by_dlpack
 from ..launch.device_array import DeviceArray, PartialArray
 from ..launch.device_copies import host_array, numpy_dtype, store
@@ -111,7 +111,8 @@ def from_dlpack(array: Any, /, *, device: int | None = None, copy: bool | None =
     try:
         seen = view_by_dlpack(array)
     except Unreadable as error:
-        raise LaunchError(f"a {type(array).__name__}, which {error}, is no source of DLPack", loc=caller()) from error
+        name = with_article(type(array).__name__)
+        raise LaunchError(f"{name}, which {error}, is no source of DLPack", loc=caller()) from error
     if seen is None:
         raise LaunchError(
             f"{describe(array)} has no DLPack that ptxdsl reads", loc=caller(), hint="`ptxdsl.to_device(array)` copies"

@@ -23,7 +23,9 @@ from typing import Any, overload
 
 from .. import config, ir
 from ..collector import paused
-from ..errors import LaunchError, Loc, PerformanceWarning, TargetError, TraceError, caller, did_you_mean, similar
+from ..errors import (
+    LaunchError, Loc, PerformanceWarning, TargetError, TraceError, caller, did_you_mean, similar, with_article,
+)
 from ..ir.signature import Signature
 from ..isa.targets import TARGETS
 from ..language import reference_counts
@@ -309,7 +311,7 @@ def _constant_key(kernel: str, name: str, value: Any) -> Hashable:
             value = next(item for item in value if not _has_hash(item))
         instead = {"list": "a tuple", "dict": "a tuple of pairs", "set": "a frozenset"}.get(type(value).__name__)
         raise LaunchError(
-            f"the compile-time constant `{name}` of kernel `{kernel}` is a {type(value).__name__}, "
+            f"the compile-time constant `{name}` of kernel `{kernel}` is {with_article(type(value).__name__)}, "
             "which cannot be one: it has no hash", loc=caller(), hint=f"pass {instead}" if instead else None,
         )
     return contents(value)

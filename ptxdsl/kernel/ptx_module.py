@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import config, ir
 from ..collector import paused
-from ..errors import LaunchError, caller, did_you_mean, similar
+from ..errors import LaunchError, caller, did_you_mean, similar, with_article
 from ..ir.signature import KernelParameter, TensorMapType
 from ..launch import IMAGE_KINDS, ImageArgument
 from ..types import dtype_of
@@ -162,7 +162,8 @@ class PtxModule(_ByName[PtxEntry]):
         if not isinstance(value, ImageArgument) or value.image_kind != wanted:
             made = f"ptxdsl.{wanted.capitalize()}"
             raise LaunchError(
-                f"`{name}` is a .{self._declared[name]}, which takes a {made}, not a {type(value).__name__}",
+                f"`{name}` is a .{self._declared[name]}, which takes {with_article(made)}, "
+                f"not {with_article(type(value).__name__)}",
                 loc=caller(), hint=f"`m[\"{name}\"] = {made}({'' if wanted == 'sampler' else 'array'})`",
             )
         self._source.references[name] = value

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, with_article
 from ..launch import TracksWrites
 from ..launch.arrays import View, describe, owner_of, readable
 from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
@@ -134,7 +134,7 @@ class _Image:
         names = ", ".join("6 faces" if axis == "f" else AXES[axis] for axis in self.axes)
         if len(shape) != count + 1:
             raise _wrong(
-                f"a {geometry} {self.image_kind} has the axes ({names}), or these and the channels; "
+                f"{with_article(geometry)} {self.image_kind} has the axes ({names}), or these and the channels; "
                 f"the array has shape {shape}"
             )
         if shape[-1] not in (1, 2, 4):
@@ -147,14 +147,15 @@ class _Image:
         return shape[-1]
 
     def _check_extents(self, geometry: str, limits: tuple[int, ...]) -> None:
+        kind = with_article(f"{geometry} {self.image_kind}")
         for axis, extent, limit in zip(self.axes, self.shape, limits):
             if not 1 <= extent <= limit:
-                raise _wrong(f"the {AXES[axis]} of a {geometry} {self.image_kind} can be 1 to {limit}, not {extent}")
+                raise _wrong(f"the {AXES[axis]} of {kind} can be 1 to {limit}, not {extent}")
         if "f" in self.axes:
             at = self.axes.index("f")
             faces, height, width = self.shape[at : at + 3]
             if faces != 6 or height != width:
-                raise _wrong(f"a {geometry} {self.image_kind} has 6 square faces, not {faces} of {height} by {width}")
+                raise _wrong(f"{kind} has 6 square faces, not {faces} of {height} by {width}")
 
     def levels(self) -> list[Levels]:
         """Where the texels of each level lie in host memory."""
@@ -182,8 +183,8 @@ class _Image:
     @property
     def described(self) -> str:
         """What it is, in words."""
-        article = "an" if self.geometry.startswith("a") else "a"
-        return f"{article} {self.geometry} {self.image_kind} of {self.dtype}[{', '.join(map(str, self.shape))}]"
+        kind = with_article(f"{self.geometry} {self.image_kind}")
+        return f"{kind} of {self.dtype}[{', '.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:
         return f"<{self.described}>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
-from ..errors import PtxTypeError
+from ..errors import PtxTypeError, with_article
 from ..types import u64
 from .builder import Trace, current
 from .errors import described, located
@@ -62,7 +62,7 @@ def call(
 
 def _address(trace: Trace, address: Any) -> ir.Register:
     if not isinstance(address, Value) or address.type is not u64:
-        got = f"a {address.type}" if isinstance(address, Value) else described(address)
+        got = with_article(address.type) if isinstance(address, Value) else described(address)
         raise located(PtxTypeError, f"the address of a function is a u64, not {got}", "`a = ptx.mov.u64(f)`")
     return address.use(trace)
 

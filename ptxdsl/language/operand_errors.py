@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import ir
-from ..errors import PtxTypeError
+from ..errors import PtxTypeError, with_article
 from ..ir.operand_matching import elements, mismatch, takes
 from ..isa import Form, OperandSpec
 from ..types import ScalarType, encode, pred
@@ -92,8 +92,8 @@ def check_update(form: Form, dtype: ScalarType) -> None:
         if kind.is_float == dtype.is_float and not (ordered and kind.is_signed != dtype.is_signed):
             return
     raise located(
-        PtxTypeError, f"`{form.mnemonic}` updates a {kind}, and the pointer is one to {dtype}",
-        f"the operation of {dtype}, or `x.cast({kind})` to take what lies there for a {kind}",
+        PtxTypeError, f"`{form.mnemonic}` updates {with_article(kind)}, and the pointer is one to {dtype}",
+        f"the operation of {dtype}, or `x.cast({kind})` to take what lies there for {with_article(kind)}",
     )
 
 
@@ -137,8 +137,8 @@ def _value_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError |
         return None
     if isinstance(argument, (Pointer, TensorMapValue)):
         return OperandError(
-            f"is a {wanted}, not a {_what(argument)}", f"`{named(argument, 'p')}.address` is its address as a number",
-            True,
+            f"is {with_article(wanted)}, not {with_article(_what(argument))}",
+            f"`{named(argument, 'p')}.address` is its address as a number", True,
         )
     if isinstance(argument, (tuple, list)):
         return OperandError(
@@ -147,7 +147,7 @@ def _value_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError |
     hint = "operands are Values, regs and Python numbers"
     if hasattr(argument, "mnemonic"):
         hint = f"call it, `{argument!r}(..)`"
-    return OperandError(f"is a {wanted}, not {described(argument)}", hint, True)
+    return OperandError(f"is {with_article(wanted)}, not {described(argument)}", hint, True)
 
 
 _NAME = r"([a-zA-Z_$][\w$]*)(?:\+(\d+))?"
@@ -168,10 +168,11 @@ def _name_error(spec: OperandSpec, wanted: ScalarType, text: str) -> OperandErro
         return None
     if text.startswith("%") and spec.special:
         why = mismatch(spec, ir.SpecialRegister(text))
-        return OperandError(f"is a {wanted}: {why}", '`ptx.tid.x`, or as here `"%tid.x"`') if why else None
+        return OperandError(f"is {with_article(wanted)}: {why}", '`ptx.tid.x`, or as here `"%tid.x"`') if why else None
     if spec.variable and symbol(text):
         return None
-    return OperandError(f"is a {wanted}, not {described(text)}", "operands are Values, regs and Python numbers", True)
+    hint = "operands are Values, regs and Python numbers"
+    return OperandError(f"is {with_article(wanted)}, not {described(text)}", hint, True)
 
 
 def _part_error(spec: OperandSpec, part: Part) -> OperandError | None:
@@ -207,7 +208,7 @@ def _register_error(form: Form, spec: OperandSpec, wanted: ScalarType, value: Va
     hint = conversions(value, wanted)
     if pred in (wanted, value.type):
         hint = f"`{name} != 0`" if wanted is pred else f"`{name}.to({wanted})`"
-    return OperandError(f"is a {wanted}, not a {value.type}", hint)
+    return OperandError(f"is {with_article(wanted)}, not {with_article(value.type)}", hint)
 
 
 def number_error(spec: OperandSpec, wanted: ScalarType, number: Any) -> OperandError | None:
@@ -216,7 +217,7 @@ def number_error(spec: OperandSpec, wanted: ScalarType, number: Any) -> OperandE
     try:
         encode(number, wanted)
     except PtxTypeError as error:
-        return OperandError(f"is a {wanted}: {error.message}", error.hint or "a number that fits")
+        return OperandError(f"is {with_article(wanted)}: {error.message}", error.hint or "a number that fits")
     if spec.name == "membermask" and number == 0:
         return OperandError("is the set of lanes that take part, not 0", "`0xFFFFFFFF` is all 32 lanes of the warp")
     if not spec.admits(number):
@@ -251,7 +252,7 @@ def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError
     if isinstance(argument, Pointer):
         if argument.read_only and "w" in spec.role:
             return OperandError(
-                f"is written, and `{named(argument, 'p')}` is a {argument._kind()}, which only reads",
+                f"is written, and `{named(argument, 'p')}` is {with_article(argument._kind())}, which only reads",
                 f"a parameter that is written is a `Ptr[{argument.dtype}]`, without `const`", True,
             )
         named_space = space == "shared" and argument.space.startswith("shared::") and argument.space in form.tokens
@@ -267,7 +268,7 @@ def _address_error(form: Form, spec: OperandSpec, argument: Any) -> OperandError
         hint = "`x.at(i)` is the address of the element `x[i]`"
         if type.is_integer and type.lanes == 1 and type.bits >= 32:
             hint = f"a pointer: `x + {name}`; {hint}"
-        return OperandError(f"is an address, not a {argument.type}", hint, True)
+        return OperandError(f"is an address, not {with_article(argument.type)}", hint, True)
     return OperandError(
         f"is an address, not {described(argument)}",
         "a pointer `x + i`, the address `x.at(i)` of an element, or one in a u64", True,
@@ -320,7 +321,7 @@ def out_error(form: Form, spec: OperandSpec, target: Any) -> OperandError | None
             return OperandError("names bytes or halfwords of the reg", '`out=v.part("b3210")`')
         if takes(wanted, target.type, form.row.relaxed):
             return None
-        return OperandError(f"is a {wanted}, not a reg of {target.type}", f"`reg({wanted})`")
+        return OperandError(f"is {with_article(wanted)}, not a reg of {target.type}", f"`reg({wanted})`")
     if target is SINK:
         return OperandError("must be kept: PTX has no `_` here", f"`out=reg({wanted})`", True)
     name = named(target, "v")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ir
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, with_article
 from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, TensorMapType
 from ..types import ScalarType, u64
 from .argument_hints import array_objection, dtype_repair, made_of
@@ -62,8 +62,8 @@ class Binder:
             for convert, value in zip(self.converters, args):
                 bound += convert(value) if not isinstance(value, In) else self._directed(convert, value)
         except Unreadable as error:
-            name = self.names[self.converters.index(convert)]
-            message = f"argument `{name}` of kernel `{self.kernel}` is a {type(value).__name__}, which {error}"
+            name, what = self.names[self.converters.index(convert)], with_article(type(value).__name__)
+            message = f"argument `{name}` of kernel `{self.kernel}` is {what}, which {error}"
             hint = error.hint and error.hint.format(name)
             raise LaunchError(message, loc=caller(), hint=hint) from error
         return bound
@@ -259,6 +259,6 @@ def _handle(check: ParameterCheck, image_kind: str) -> Convert:
             return number(value)
         array = image_kind != "sampler" and view(value) is not None
         hint = f"pass `{made}({check.name})`" if array else None
-        raise check.error(value, f"{check.annotation} wants a {made} or its handle", hint)
+        raise check.error(value, f"{check.annotation} wants {with_article(made)} or its handle", hint)
 
     return handle

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, with_article
 from .dlpack import DEFAULT_STREAM, tensor_of
 from .torch_tensors import is_torch, without_memory
 
@@ -101,7 +101,7 @@ def readable(value: object) -> View | None:
         return view(value)
     except Unreadable as error:
         hint = error.hint and error.hint.format("values")
-        raise LaunchError(f"a {type(value).__name__} {error}", loc=caller(), hint=hint) from error
+        raise LaunchError(f"{with_article(type(value).__name__)} {error}", loc=caller(), hint=hint) from error
 
 
 _READERS: dict[type, Callable[[Any], View | None]] = {}
@@ -264,10 +264,10 @@ def describe(value: object) -> str:
     if seen is not None:
         what = {"numpy": "numpy array", "torch": "torch tensor", "ptxdsl": "device array"}.get(library)
         place = "" if seen.device is None else f" on GPU {seen.device}"
-        return f"a {what or f'{library} {kind.__name__}'} of {seen.dtype}, shape {seen.shape}{place}"
+        return f"{with_article(what or f'{library} {kind.__name__}')} of {seen.dtype}, shape {seen.shape}{place}"
     if isinstance(value, np.generic):
         return f"the numpy {value.dtype.name} {value}"
     name = kind.__name__
     if isinstance(value, (bool, int, float, complex, str)) and len(repr(value)) <= 40:
         return f"the {name} {value!r}"
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return with_article(name)

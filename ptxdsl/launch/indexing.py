@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, with_article
 
 __all__ = ["indexed", "reshaped", "retyped"]
 
@@ -17,10 +17,9 @@ def indexed(layout: np.ndarray[Any, Any], key: Any) -> np.ndarray[Any, Any]:
     keys = key if isinstance(key, tuple) else (key,)
     for each in keys:
         if not (each is None or each is ... or isinstance(each, slice) or _is_int(each)):
-            name = type(each).__name__
             raise LaunchError(
                 "a device array is indexed by ints, slices, `...` and None, not by "
-                f"{'an' if name[0] in 'aeiou' else 'a'} {name}", loc=caller(),
+                + with_article(type(each).__name__), loc=caller(),
                 hint="`x.numpy()[...]` is a copy that numpy indexes",
             )
     whole = any(each is ... for each in keys)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import PtxTypeError
+from ..errors import PtxTypeError, with_article
 from ..types import TYPES, ScalarType, dtype_of, encode
 from .arrays import view
 from .geometry import Argument, ImageArgument, Scalar
@@ -144,5 +144,5 @@ def _item_hint(check: ParameterCheck, value: object) -> str | None:
 def _number(kind: ScalarType) -> str:
     """What an argument of this type must be, in words."""
     if kind.kind == "f":
-        return f"a float or a {kind.numpy_name} scalar" if kind.numpy_name else "a float"
+        return f"a float or {with_article(kind.numpy_name)} scalar" if kind.numpy_name else "a float"
     return "an int from {} to {}".format(*kind.bounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import PtxTypeError
+from ..errors import PtxTypeError, with_article
 from ..language import Value, View, reg
 from ..language.errors import described, located
 from ..language.values.literals import known_integer
@@ -94,7 +94,8 @@ def predicate(accumulate: Any) -> Any:
     """The predicate of an instruction that adds to its sums."""
     if isinstance(accumulate, Value):
         if accumulate.type is not pred:
-            raise located(PtxTypeError, f"`accumulate` is a {accumulate.type}", "a bool or a predicate: `k > 0`")
+            message = f"`accumulate` is {with_article(accumulate.type)}"
+            raise located(PtxTypeError, message, "a bool or a predicate: `k > 0`")
         return accumulate
     if not isinstance(accumulate, bool):
         raise located(PtxTypeError, f"`accumulate` is {described(accumulate)}", "a bool or a predicate: `k > 0`")

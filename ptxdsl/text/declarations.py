@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ir
+from ..errors import with_article
 from ..isa.directives import DIRECTIVES, VARIABLE_ATTRIBUTES
 from ..isa.targets import MEMORY
 from ..types import TYPES, ScalarType
@@ -263,7 +264,7 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
         return
     if kind.__name__ in ("f16", "f16x2") or variable.space in ("shared", "local", "param"):
         what = f".{kind.__name__}" if variable.space in ("global", "const") else f".{variable.space}"
-        source.fail(f"a {what} variable has no initial value", at.start)
+        source.fail(f"{with_article(what)} variable has no initial value", at.start)
     if not shape:
         braced = source.accept("{")
         variable.values = (_element(source, kind),)

@@ -316,7 +316,8 @@ class Reader:
             if inner.peek().text:
                 self._no_operand(text)
         if kind is None:
-            self.fail(f"`{text}` is a number, and here must be a {'label' if spec.kind == 'label' else 'name'}", text)
+            wanted = "a label" if spec.kind == "label" else "a name"
+            self.fail(f"`{text}` is a number, and here must be {wanted}", text)
         if kind.kind == "f" and kind.register is not kind:
             self.fail(f"a number cannot be a .{kind}", text, "move it to a register first")
         try:

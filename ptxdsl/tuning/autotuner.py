@@ -14,7 +14,7 @@ from typing import Any, Union
 import numpy as np
 
 from .. import config
-from ..errors import LaunchError, PtxWarning, caller, did_you_mean, similar
+from ..errors import LaunchError, PtxWarning, caller, did_you_mean, similar, with_article
 from ..kernel.backends import choose
 from ..kernel.dispatcher import Dispatcher, Launch
 from ..kernel.device_arrays import DeviceArray
@@ -309,6 +309,6 @@ def _check_hash(what: str, value: Any) -> None:
         hash(value)
     except TypeError:
         raise LaunchError(
-            f"{what} a {type(value).__name__}, which cannot be part of a key: it has no hash", loc=caller(),
+            f"{what} {with_article(type(value).__name__)}, which cannot be part of a key: it has no hash", loc=caller(),
             hint="`key=lambda arguments: ...` gives a number or a tuple of numbers",
         ) from None

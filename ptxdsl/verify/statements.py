@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from typing import NoReturn, Union
 
 from .. import ir
-from ..errors import Loc, UnknownInstruction
+from ..errors import Loc, UnknownInstruction, with_article
 from ..analysis.definite_assignment import Block
 from ..isa import Form, special
 from ..ir.operand_matching import described, mismatch, wanted
@@ -235,7 +235,7 @@ class StatementChecker:
             for operand, parameter in zip(given, asked):
                 if not self._passes(operand, parameter):
                     kind = f".{parameter.type}{shape_text(parameter.shape)}"
-                    wants = f"the {what} {parameter.name} of {callee.name} is a {kind}"
+                    wants = f"the {what} {parameter.name} of {callee.name} is {with_article(kind)}"
                     self.fail(call, f"{wants}, and {described(operand)} is given", _repair(parameter.type, operand))
 
     def _passes(self, operand: ir.Operand, parameter: ir.Parameter) -> bool:
@@ -292,7 +292,7 @@ def _width(form: Form, space: str | None, operand: ir.Operand) -> str | None:
         return "its base is a number, which only an address in .local may be"
     bits = {"tmem": 32, "fabric": 32, "global": 64, "generic": 64}.get(asked)
     if isinstance(base, ir.Register) and bits and base.type.bits != bits:
-        return f"its base is {described(base)}: a {asked} address has {bits} bits"
+        return f"its base is {described(base)}: {with_article(asked)} address has {bits} bits"
     return None
 
 

@@ -184,7 +184,7 @@ def test_shapes_and_types(backend: str, cu: ImageStandin, rng: np.random.Generat
         (lambda: x[0, :3].view(np.uint64), "12 bytes are no whole number of uint64", None),
         (lambda: x[[0, 1]], "a device array is indexed by ints, slices, `...` and None, not by a list",
          "`x.numpy()[...]` is a copy that numpy indexes"),
-        (lambda: x[y > 3], "a device array is indexed by ints, slices, `...` and None, not by a ndarray",
+        (lambda: x[y > 3], "a device array is indexed by ints, slices, `...` and None, not by an ndarray",
          "`x.numpy()[...]` is a copy that numpy indexes"),
         (lambda: x[True], "a device array is indexed by ints, slices, `...` and None, not by a bool",
          "`x.numpy()[...]` is a copy that numpy indexes"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ptxdsl import Ptr, f16, f16x2, f32, f64, ptx, ptx_kernel, reg, s32, s64, u32, u64
-from ptxdsl.errors import PtxTypeError
+from ptxdsl.errors import PtxTypeError, with_article
 
 WRONG = [
     (f32, "atom.global.add.u32", 1), (u32, "red.global.add.f32", 1.0), (s32, "red.global.min.u32", 1),
@@ -37,8 +37,8 @@ def test_wrong(kind: Any, mnemonic: str, operand: Any) -> None:
     with pytest.raises(PtxTypeError) as caught:
         traced(kind, mnemonic, operand)
     updated = mnemonic.rpartition(".")[2]
-    assert caught.value.message == f"`{mnemonic}` updates a {updated}, and the pointer is one to {kind}"
-    cast = f"`x.cast({updated})` to take what lies there for a {updated}"
+    assert caught.value.message == f"`{mnemonic}` updates {with_article(updated)}, and the pointer is one to {kind}"
+    cast = f"`x.cast({updated})` to take what lies there for {with_article(updated)}"
     assert caught.value.hint == f"the operation of {kind}, or {cast}"
     assert mnemonic in traced(kind, mnemonic, operand, {"u32": u32, "s32": s32, "f32": f32, "u64": u64}[updated])
 

@@ -90,7 +90,7 @@ def test_the_messages() -> None:
         "f32 cannot hold the int 16777217 exactly; the nearest is 16777216", "`float(16777217)` to have it rounded"
     )
     assert message(lambda v: ptx.max.f32(v, -2**24 - 3)) == (
-        ("operand `b` of `max.f32 d, a, b` is a f32: f32 cannot hold the int -16777219 exactly; "
+        ("operand `b` of `max.f32 d, a, b` is an f32: f32 cannot hold the int -16777219 exactly; "
          "the nearest is -16777220"), "`float(-16777219)` to have it rounded"
     )
     assert message(lambda v: const([0, N], f32)) == (

@@ -650,7 +650,7 @@ def test_addresses_that_are_none() -> None:
     )
     refused(
         lambda a, p, f, s: ptx.red.global_.add.f32(f[3], 1.0),
-        f"operand `a` of `red.global.add.f32 [a], b` is an address, not a f32 / {element}",
+        f"operand `a` of `red.global.add.f32 [a], b` is an address, not an f32 / {element}",
     )
     refused(
         lambda a, p, f, s: ptx.atom.global_.add.u32(a[1, 2], 1),

@@ -421,7 +421,7 @@ OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("many", lambda x, n: ptx.bar.warp.sync(1, 2),
      "`bar.warp.sync membermask` takes 1 operand, and got 2 / it takes membermask; it has no result"),
     ("type", lambda x, n: ptx.fma.rn.f32(x, n, x),
-     ("operand `b` of `fma.rn.f32 d, a, b, c` is a f32, not a u32 / `n.to(f32)` rounds (cvt); `n.bits(f32)` "
+     ("operand `b` of `fma.rn.f32 d, a, b, c` is an f32, not a u32 / `n.to(f32)` rounds (cvt); `n.bits(f32)` "
       "keeps the bits (mov)")),
     ("width", lambda x, n: ptx.add.u64(n, n),
      "operand `a` of `add.u64 d, a, b` is a u64, not a u32 / `n.to(u64)` converts (cvt)"),
@@ -439,7 +439,7 @@ OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
      ("operand `immLut` of `lop3.b32 d, a, b, c, immLut` is a number from 0 to 255, not 256 / a number within the "
       "bounds")),
     ("address", lambda x, n: ptx.ld.global_.f32(x),
-     "operand `a` of `ld.global.f32 d, [a]` is an address, not a f32 / "),
+     "operand `a` of `ld.global.f32 d, [a]` is an address, not an f32 / "),
     ("address number", lambda x, n: ptx.ld.shared.f32(0),
      "operand `a` of `ld.shared.f32 d, [a]` is an address, not the int 0 / "),
     ("narrow address", lambda x, n: ptx.ld.global_.f32(n),
@@ -449,7 +449,7 @@ OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("no vector", lambda x, n: ptx.st.shared.f32(shared(f32, 4), (x, x)),
      "operand `b` of `st.shared.f32 [a], b` is one f32, not 2 values / the vector forms have `.v2` or `.v4`"),
     ("out type", lambda x, n: ptx.add.f32(x, x, out=reg(u32)),
-     "out of `add.f32 d, a, b` is a f32, not a reg of u32 / `reg(f32)`"),
+     "out of `add.f32 d, a, b` is an f32, not a reg of u32 / `reg(f32)`"),
     ("out value", lambda x, n: ptx.add.f32(x, x, out=x),
      "out of `add.f32 d, a, b` is a reg, not a Value / `x = reg(f32, x)`"),
     ("out sink", lambda x, n: ptx.add.f32(x, x, out="_"),
@@ -461,7 +461,7 @@ OPERANDS: list[tuple[str, Callable[[Any, Any], Any], str]] = [
     ("guard type", lambda x, n: ptx.bar.sync(0, pred=n), "a guard is a predicate, not u32 / compare: `n != 0`"),
     ("guard bool", lambda x, n: ptx.bar.sync(0, pred=True), "`pred` is a predicate, not the bool True / "),
     ("not called", lambda x, n: ptx.add.f32(x, ptx.neg.f32),
-     "operand `b` of `add.f32 d, a, b` is a f32, not the Instruction ptx.neg.f32 / "),
+     "operand `b` of `add.f32 d, a, b` is an f32, not the Instruction ptx.neg.f32 / "),
     ("arithmetic on a name", lambda x, n: ptx.tid * 4,
      "`ptx.tid` has components, and is no value itself / write `ptx.tid.x` or"),
     ("arithmetic on an instruction", lambda x, n: ptx.neg.f32 + 1,

@@ -385,7 +385,7 @@ def test_pack_and_unpack() -> None:
     assert of(u64, lambda a, b: a.unpack(u32)) == ["mov.b64 {%r0, %r1}, %reg"]
     assert of(f16, lambda a, b: pack(f16x2, a, b)) == ["mov.b32 %r0, {%reg, %reg_1}"]
     assert of(f16x2, lambda a, b: [v.type for v in a.unpack(f16)]) == ["mov.b32 {%h0, %h1}, %reg"]
-    assert wrong(u32, lambda a, b: pack(f16x2, a, b)).startswith("u32 and u32 do not fill a f16x2 / ")
+    assert wrong(u32, lambda a, b: pack(f16x2, a, b)).startswith("u32 and u32 do not fill an f16x2 / ")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -236,7 +236,7 @@ def test_from_dlpack() -> None:
         with pytest.raises(LaunchError) as caught:
             from_dlpack(wrong)
         assert (caught.value.message, caught.value.hint) == (message, "`ptxdsl.to_device(array)` copies")
-    with pytest.raises(LaunchError, match="^a ndarray, which says BufferError: .*, is no source of DLPack"):
+    with pytest.raises(LaunchError, match="^an ndarray, which says BufferError: .*, is no source of DLPack"):
         from_dlpack(np.zeros(3, "M8[s]"))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from ptxdsl import errors
-from ptxdsl.errors import EmulationError, Loc, MemoryFault, PtxError, PtxTypeError
+from ptxdsl.errors import EmulationError, Loc, MemoryFault, PtxError, PtxTypeError, with_article
+from ptxdsl.types import TYPES
 
 
 def classes() -> list[type[PtxError]]:
@@ -52,7 +55,33 @@ def test_drawing_of_the_tree_is_true() -> None:
 def test_all_is_complete_and_sorted() -> None:
     names = {kind.__name__ for kind in classes()}
     names |= {"Loc", "PerformanceWarning", "PtxWarning", "caller", "did_you_mean", "is_internal", "similar"}
+    names.add("with_article")
     assert sorted(names) == errors.__all__
+
+
+def test_articles() -> None:
+    spoken_with_a_vowel = {name for name in TYPES if with_article(name) == f"an {name}"}
+    assert spoken_with_a_vowel == {name for name in TYPES if name[0] in "fse" and name[1:2].isdigit()}
+    for words in (
+        "a numpy array", "a str", "a list", "a tuple", "a set", "a unit", "a uint8", "a function", "a ue8m0", "a user",
+        "an int", "an Array", "an object", "an unsigned number", "an 8-bit number", "an 11-bit number", "an ndarray",
+        "an e2m1x2", "an s16x2", "an uninitialised cell", "an address", "a 64-bit address", "an `i`", "a .f32",
+    ):
+        assert with_article(words.partition(" ")[2]) == words
+
+
+def test_no_message_chooses_the_article_before_it_knows_the_word() -> None:
+    """But where the word is the name of an image, which is none with a vowel."""
+    package = Path(errors.__file__).parent
+    found = []
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            parts = node.values if isinstance(node, ast.JoinedStr) else []
+            for before, value in pairwise(parts):
+                article = isinstance(before, ast.Constant) and re.search(r"(^|[\s(])[Aa]n? $", str(before.value))
+                if article and isinstance(value, ast.FormattedValue) and "image_kind" not in ast.unparse(value):
+                    found.append(f"{path.relative_to(package)}:{value.lineno}: {ast.unparse(value)}")
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)

@@ -285,7 +285,7 @@ BAD_LAUNCHES: list[tuple[Callable[[], object], str, str | None]] = [
      "the compile-time constant `value` of kernel `fill` is a list, which cannot be one: it has no hash",
      "pass a tuple"),
     (lambda: fill[1, 32](1, np.zeros(1, np.uint32), value=np.zeros(2)),
-     "the compile-time constant `value` of kernel `fill` is a ndarray, which cannot be one: it has no hash", None),
+     "the compile-time constant `value` of kernel `fill` is an ndarray, which cannot be one: it has no hash", None),
     (lambda: saxpy[1, 32, None, 64](0, 1.0, X, X),
      "kernel `saxpy` uses no dynamic shared memory, and the launch gives it 64 bytes",
      "declare it: `dynamic_shared(f32)`, or leave `shared` out"),

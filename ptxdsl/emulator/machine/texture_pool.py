@@ -13,7 +13,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import locks
-from ...errors import LaunchError, caller
+from ...errors import LaunchError, caller, with_article
 from ...launch.texture_description import ADDRESS_MODES, GEOMETRIES, TYPES, Levels, Sampling
 from ...machine_code.once import once
 from .allocation import number_at
@@ -247,7 +247,7 @@ class ModuleReference:
     @property
     def described(self) -> str:
         """What it stands for, in words."""
-        return self.bound.described if self.bound is not None else f"a {self.variable.type}"
+        return self.bound.described if self.bound is not None else with_article(self.variable.type)
 
     @property
     def width_bytes(self) -> int:

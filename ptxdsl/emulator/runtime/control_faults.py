@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...errors import EmulationError, TrapError
+from ...errors import EmulationError, TrapError, with_article
 from ..machine.status import Fault
 from ..machine.unsupported import render
 from ..rewrite.loop_bounds import WrappedBound
@@ -25,7 +25,7 @@ def _wrapped(scene: Scene, trap: WrappedBound) -> EmulationError:
     return scene.raised(
         TrapError,
         f"the {'start' if trap.is_start else 'bound'} of this loop is the difference{place}, `{render(difference)}`, "
-        f"which is negative here: as a {kind} it has wrapped around, and the loop would "
+        f"which is negative here: as {with_article(kind)} it has wrapped around, and the loop would "
         f"{'not run at all' if trap.is_start else 'run on and on'}",
         "`with when(n > m):` around the loop, or signed numbers: `loop((n - m).bits(s32))` runs zero times"
         if not trap.is_start else "signed numbers: `loop((i - 1).bits(s32), (i + 2).bits(s32))`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import EmulationError, MemoryFault
+from ...errors import EmulationError, MemoryFault, with_article
 from ...ir import Address, Operand, Register, Symbol
 from ..instructions.textures import coordinates, geometry_of
 from ..machine.allocation import number_at
@@ -94,6 +94,5 @@ def _no_handle(scene: Scene, statement: Any, address: Address, handle: int) -> E
             EmulationError, f"{name if name.startswith('handle') else f'`{name}`'} is no {word[wanted]}",
             "pass a `ptxdsl.Texture` or `ptxdsl.Surface`, and keep it alive as long as its handle is used",
         )
-    article = "an" if geometry is not None and geometry.startswith("a") else "a"
-    what = f"{article} {geometry} {word[wanted]}" if geometry is not None else f"a {word[wanted]}"
+    what = with_article(f"{geometry} {word[wanted]}" if geometry is not None else word[wanted])
     return scene.raised(EmulationError, f"`{form.opcode}` takes {what}; `{name}` is {owner.described}")

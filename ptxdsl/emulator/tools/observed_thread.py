@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...errors import LaunchError, caller
+from ...errors import LaunchError, caller, with_article
 from ...ir import Address, Call, Function, Instruction, Not, Operand, Register, Vector
 from ...types import ScalarType
 from ..instructions.instrumentation import Breakpoint
@@ -187,5 +187,5 @@ def index_of(what: str, value: Any) -> tuple[int, int, int]:
 def within(what: str, index: tuple[int, int, int], size: tuple[int, int, int], whole: str) -> tuple[int, int, int]:
     """The extents of a grid or a block. Raises LaunchError where the index is outside."""
     if any(n >= extent for n, extent in zip(index, size)):
-        raise LaunchError(f"there is no {what} {index} in a {whole} of {size}", loc=caller())
+        raise LaunchError(f"there is no {what} {index} in {with_article(whole)} of {size}", loc=caller())
     return size

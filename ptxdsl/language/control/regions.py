@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ... import ir
-from ...errors import PtxTypeError, StructureError
+from ...errors import PtxTypeError, StructureError, with_article
 from ...types import pred
 from ..builder import Region, Trace, current, fatal, thread
 from ..errors import described, located, named
@@ -156,7 +156,8 @@ def predicate_of(trace: Trace, p: Any, name: str, hint: str) -> ir.Register | ir
     if not isinstance(p, Value):
         raise located(PtxTypeError, f"`{name}` of {described(p)}", hint)
     if p.type is not pred:
-        raise located(PtxTypeError, f"`{name}` of a {p.type}, which is no predicate", f"`{name}({named(p, 'v')} != 0)`")
+        hint = f"`{name}({named(p, 'v')} != 0)`"
+        raise located(PtxTypeError, f"`{name}` of {with_article(p.type)}, which is no predicate", hint)
     return p.guard(trace)
 
 

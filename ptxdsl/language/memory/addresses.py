@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from ... import ir
-from ...errors import PtxTypeError, UnknownInstruction
+from ...errors import PtxTypeError, UnknownInstruction, with_article
 from ...isa import Form, lookup
 from ...types import ScalarType, s32, u32, u64
 from ..builder import Trace
@@ -181,7 +181,7 @@ def _unfit(index: Value, kind: ScalarType) -> PtxTypeError:
     bits = index.type.kind == "b" and index.type.bits >= 32
     signed = s32 if index.type.is_signed or index.type.is_float else u32
     hint = f"`{name}.bits(u{index.type.bits})`" if bits else conversions(index, signed).partition(";")[0]
-    return located(PtxTypeError, f"an index here is a {wanted}, not {index._kind()}", hint)
+    return located(PtxTypeError, f"an index here is {with_article(wanted)}, not {index._kind()}", hint)
 
 
 def refuse_items(count: int, rank: int, spelled: str = "a[i, j]") -> NoReturn:

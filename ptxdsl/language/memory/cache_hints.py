@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ... import ir
-from ...errors import PtxTypeError, UnknownInstruction
+from ...errors import PtxTypeError, UnknownInstruction, with_article
 from ...isa import Form, lookup
 from ...types import ScalarType, u64
 from ..builder import Trace
@@ -61,7 +61,7 @@ def policy_operand(trace: Trace, policy: Any) -> tuple[ir.Operand, ...]:
     if not isinstance(policy, Value) or policy.type.bits != 64 or policy.type.kind not in "ub":
         got = policy.type if isinstance(policy, Value) else described(policy)
         raise located(
-            PtxTypeError, f"`policy` is a {u64} that `createpolicy` made, not {got}",
+            PtxTypeError, f"`policy` is {with_article(u64)} that `createpolicy` made, not {got}",
             "`policy = ptx.createpolicy.fractional.L2__evict_last.b64()`",
         )
     return (policy.use(trace),)

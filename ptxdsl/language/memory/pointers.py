@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ... import ir
-from ...errors import PtxTypeError, TraceError
+from ...errors import PtxTypeError, TraceError, with_article
 from ...types import ScalarType, pred, u64
 from ..builder import Trace, current, thread
 from ..errors import conversions, described, located
@@ -273,7 +273,7 @@ class Pointer(RunTime):
             )
         if self.space.__class__ is ReadOnly:
             raise located(
-                TraceError, f"a store through a{'n' * (self._kind()[0] == 'a')} {self._kind()}, which only reads",
+                TraceError, f"a store through {with_article(self._kind())}, which only reads",
                 f"a parameter that is written is a `Ptr[{self.dtype}]` or an `Array[{self.dtype}, ..]`, without "
                 "`const`",
             )
@@ -297,7 +297,7 @@ class Pointer(RunTime):
         if isinstance(value, Value):
             if value.type is not self.dtype:
                 raise located(
-                    PtxTypeError, f"a {value.type} stored to a pointer to {self.dtype}",
+                    PtxTypeError, f"{with_article(value.type)} stored to a pointer to {self.dtype}",
                     conversions(value, self.dtype),
                 )
             return value.use(trace)
@@ -368,7 +368,7 @@ class RegPointer(Pointer):
         """Point it to where another pointer of the same kind points, by one instruction."""
         if not isinstance(pointer, Pointer) or (pointer.dtype, pointer.space) != (self.dtype, self.space):
             raise located(
-                PtxTypeError, f"a {self.space} pointer to {self.dtype} does not take {described(pointer)}",
+                PtxTypeError, f"{with_article(self.space)} pointer to {self.dtype} does not take {described(pointer)}",
                 "`p.set(q + 4)`",
             )
         if pointer.read_only and not self.read_only:

@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import ir
-from ...errors import PtxTypeError, TraceError, caller
+from ...errors import PtxTypeError, TraceError, caller, with_article
 from ...ir.signature import ConstType, Ptr
 from ...isa.targets import Limits
 from ...types import TYPES, KernelOperand, ScalarType, b8, dtype_of
@@ -134,7 +134,7 @@ def global_(
     trace = current()
     opaque = isinstance(dtype, ScalarType) and dtype.kind == "o"
     if opaque and shape:
-        raise located(PtxTypeError, f"a {dtype} has no shape", f"`global_({dtype})`")
+        raise located(PtxTypeError, f"{with_article(dtype)} has no shape", f"`global_({dtype})`")
     extents = () if opaque else _shape("global_", dtype, shape)
     if linkage not in ("", *_LINKAGES):
         raise located(
@@ -273,7 +273,8 @@ def _table(array: Any, dtype: ScalarType) -> Any:
         low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1) if dtype.kind == "s" else (0, 1 << dtype.bits)
         if not (low <= int(given.min()) and int(given.max()) < high and (given == np.floor(given)).all()):
             raise located(
-                PtxTypeError, f"`const` of {described(array)}: not each is a {dtype}, which holds {low} to {high - 1}",
+                PtxTypeError,
+                f"`const` of {described(array)}: not each is {with_article(dtype)}, which holds {low} to {high - 1}",
                 "a wider type: `const(array, s64)`" if given.dtype.kind in "biu" else "`const(array, f32)`",
             )
     table = given.astype(kind)

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from ... import ir
-from ...errors import PtxTypeError
+from ...errors import PtxTypeError, with_article
 from ...types import ScalarType
 from ..builder import InRegister, Trace
 from ..errors import located, named
@@ -54,7 +54,7 @@ def check_decided(trace: Trace, op: str, value: InRegister, number: int) -> None
     if kind.kind == "u" and number == 0:
         hint = f"compare before subtracting: `{'a >= b' if op == '>=' else 'a < b'}` instead of `a - b {op} 0`"
         hint += f"; or compute with signed numbers: `{name}.bits(s{kind.bits})`"
-    raise located(PtxTypeError, f"`{op} {number}` of a {kind} is always {answer}: it is {end}{why}", hint)
+    raise located(PtxTypeError, f"`{op} {number}` of {with_article(kind)} is always {answer}: it is {end}{why}", hint)
 
 
 def check_extreme(trace: Trace, name: str, value: InRegister, number: int) -> None:
@@ -65,7 +65,7 @@ def check_extreme(trace: Trace, name: str, value: InRegister, number: int) -> No
     if subtraction is not None:
         result = "the number itself" if name == "maximum" else "0"
         raise located(
-            PtxTypeError, f"`{name}` of a {value.type} and 0 is {result}: {subtraction}",
+            PtxTypeError, f"`{name}` of {with_article(value.type)} and 0 is {result}: {subtraction}",
             "compare before subtracting: `select(a > b, a - b, 0)`",
         )
 

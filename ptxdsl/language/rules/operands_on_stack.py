@@ -22,7 +22,7 @@ from inspect import CO_COROUTINE, CO_GENERATOR
 from types import FrameType, FunctionType
 from typing import Any
 
-from ...errors import AliasError, Loc
+from ...errors import AliasError, Loc, with_article
 from ..builder import fatal
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.effects import Expression, effects_of
@@ -84,7 +84,7 @@ def _check_filled(stack: list[FrameType], reg: Reg) -> None:
     kind, frame = _filled(reg, stack), stack[0]
     if kind is not None:
         raise fatal(AliasError(
-            f"a {kind} that is being filled here has the same reg already, and this changes it",
+            f"{with_article(kind)} that is being filled here has the same reg already, and this changes it",
             loc=Loc(frame.f_code.co_filename, frame.f_lineno),
             hint="have it filled with copies: return or yield `....copy()`",
         ))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, overload
 
 from ... import ir
-from ...errors import PtxTypeError
+from ...errors import PtxTypeError, with_article
 from ...types import KernelOperand, ScalarType, pred, u16
 from ..builder import PendingRegion, current, thread
 from ..errors import described, located, mismatch, named
@@ -180,7 +180,8 @@ def pack(type: ScalarType, *parts: Any) -> KernelOperand:
     trace = current()
     if not all(isinstance(part, Value) for part in parts) or sum(part.type.bits for part in parts) != type.bits:
         got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
-        raise located(PtxTypeError, f"{got} do not fill a {type}", "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`")
+        hint = "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`"
+        raise located(PtxTypeError, f"{got} do not fill {with_article(type)}", hint)
     form = parts_form(type, len(parts), written=False)
     return emit(form, type, ir.Vector(tuple(part.use(trace) for part in parts)))  # type: ignore[return-value]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ... import ir
-from ...errors import PtxTypeError
+from ...errors import PtxTypeError, with_article
 from ...isa import Form, lookup
 from ...types import ScalarType, pred, u32
 from ..builder import Trace
@@ -38,7 +38,8 @@ def parts_form(type: ScalarType, count: int, written: bool) -> Form:
         spec = form.operands[0 if written else -1]
         if spec.count == count and spec.written is written:
             return form
-    raise located(PtxTypeError, f"PTX does not split a {type} into {count} parts", "`v.unpack(u32)` of a u64")
+    message = f"PTX does not split {with_article(type)} into {count} parts"
+    raise located(PtxTypeError, message, "`v.unpack(u32)` of a u64")
 
 
 def constant(trace: Trace, value: object, type: ScalarType) -> ir.Register:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from ...errors import PtxTypeError
+from ...errors import PtxTypeError, with_article
 from ...types import ScalarType
 from ..errors import located
 from ..rules.python_protocol import RunTime
@@ -20,7 +20,7 @@ class Refused(RunTime):
 
     def __getitem__(self, index: object) -> NoReturn:
         raise located(
-            PtxTypeError, f"a {self.type} value has no elements",
+            PtxTypeError, f"{with_article(self.type)} value has no elements",
             "a parameter `x: Ptr[f32]` is indexed; `v.unpack(u16)` splits a value into parts",
         )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from ... import ir
-from ...errors import PtxTypeError
+from ...errors import PtxTypeError, with_article
 from ...isa import Form
 from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, Region, Trace, current, thread
@@ -367,7 +367,7 @@ def set_source(trace: Trace, value: Any, type: ScalarType) -> ir.Operand:
     if isinstance(value, Value):
         if value.type is not type:
             raise located(
-                PtxTypeError, f"a register of {type} does not take a {value.type}",
+                PtxTypeError, f"a register of {type} does not take {with_article(value.type)}",
                 conversions(value, type),
             )
         return value.use(trace)

@@ -220,7 +220,7 @@ def test_bindings_that_cannot_be() -> None:
     cases = [
         ("imge", Texture(IMAGE), "<ptx> declares no texture, sampler or surface `imge`; it declares image, canvas",
          "did you mean `image`?"),
-        ("image", IMAGE, "`image` is a .texref, which takes a ptxdsl.Texture, not a ndarray",
+        ("image", IMAGE, "`image` is a .texref, which takes a ptxdsl.Texture, not an ndarray",
          '`m["image"] = ptxdsl.Texture(array)`'),
         ("canvas", Texture(IMAGE), "`canvas` is a .surfref, which takes a ptxdsl.Surface, not a Texture",
          '`m["canvas"] = ptxdsl.Surface(array)`'),
