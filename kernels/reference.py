@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import erf as erf_
 from math import inf, pi, sqrt
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 __all__ = [
     "attention", "attention_gradients", "batch_norm", "causal", "erf", "gelu", "gelu_tanh", "layer_norm", "relu",
-    "rms_norm", "rope", "sigmoid", "silu", "softmax", "softplus", "tanh",
+    "rms_norm", "rope", "sigmoid", "silu", "softmax", "softplus", "tanh", "varlen_attention",
 ]
 
 Array = npt.NDArray[Any]
@@ -32,6 +33,15 @@ def attention(q: Array, k: Array, v: Array, visible: npt.ArrayLike = True, scale
     total = weights.sum(-1, keepdims=True)
     result: Array = (weights / np.where(total == 0, 1, total)) @ v
     return result
+
+
+def varlen_attention(q: Array, k: Array, v: Array, starts: Array) -> Array:
+    """The attention of sequences that stand one behind the other: ``[tokens, H, D]``, the sequences from ``starts``."""
+    parts = []
+    for first, end in pairwise(starts):
+        queries, keys, values = (x[None, first:end].swapaxes(1, 2) for x in (q, k, v))
+        parts.append(attention(queries, keys, values)[0].swapaxes(0, 1))
+    return np.concatenate(parts)
 
 
 def attention_gradients(

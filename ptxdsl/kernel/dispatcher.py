@@ -6,6 +6,7 @@ constants and the target of a launch.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 import math
 import threading
 from collections.abc import Callable, Mapping
@@ -51,7 +52,7 @@ class NotFollowed(LaunchError, AttributeError):
     """No launch was followed in float64; `hasattr`, and what completes names, sees an AttributeError."""
 
 
-class Dispatcher:
+class Dispatcher(ABC):
     """A kernel: ``k[grid, block](arguments)`` launches it, ``k.ptx()`` and the like show what it is compiled to."""
 
     parameters: tuple[KernelParameter, ...]
@@ -63,9 +64,9 @@ class Dispatcher:
         """Another one after each ``retrace``, which makes the one before false."""
         self.warned: set[str] = set()
 
+    @abstractmethod
     def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
         """The kernel for these constants and this target."""
-        raise NotImplementedError
 
     def __call__(self, *_: object, **__: object) -> Any:
         raise LaunchError(

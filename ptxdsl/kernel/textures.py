@@ -7,6 +7,7 @@ GPU that takes a copy a launch, but for arrays that cannot be written, which are
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 import struct
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -36,7 +37,7 @@ def _one_of(what: str, value: object, known: Sequence[str]) -> None:
         raise _wrong(f"{what} is one of {', '.join(known)}, not {value!r}", f'`{what}="{known[0]}"`')
 
 
-class _Image:
+class _Image(ABC):
     """What textures and surfaces share: arrays of a format, one a mipmap level, and their geometry."""
 
     image_kind: str
@@ -206,8 +207,9 @@ class _Image:
         self._describe(handle)
         return handle
 
+    @abstractmethod
     def _describe(self, handle: int) -> None:
-        raise NotImplementedError
+        """Tell the emulator what the handle stands for."""
 
     @property
     def handle(self) -> int:

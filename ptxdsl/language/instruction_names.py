@@ -5,6 +5,7 @@ This module lies below all that emits, so that a rule can ask whether an express
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from ..errors import PtxTypeError
@@ -13,11 +14,12 @@ from .errors import located
 __all__ = ["InstructionName", "Name", "NoValue"]
 
 
-class Name:
+class Name(ABC):
     """A part of the namespace: its attributes and items are names too, and cannot be set."""
 
+    @abstractmethod
     def __getitem__(self, name: Any) -> Any:
-        raise NotImplementedError
+        """A name by its spelling in PTX."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("_"):
@@ -30,8 +32,9 @@ class Name:
 class NoValue(Name):
     """A name that could be taken for a value: arithmetic on it is refused."""
 
+    @abstractmethod
     def _refuse(self, *_: object) -> NoReturn:
-        raise NotImplementedError
+        """Raise what says how it is meant to be used."""
 
     def _arithmetic(self, *_: object) -> NoReturn:
         self._refuse()

@@ -51,7 +51,7 @@ def owner_of(seen: View) -> Any:
     return seen.owner[0] if isinstance(seen.owner, tuple) else seen.owner
 
 
-def plain_address(array: np.ndarray[Any, Any]) -> int:
+def plain_address(array: Any) -> int:
     """The address of an array of numpy's that is contiguous, writable and not empty; 0 of all others.
 
     It takes a fourth of the time that :func:`view` does, and most arrays that launches are given are so.
@@ -61,7 +61,7 @@ def plain_address(array: np.ndarray[Any, Any]) -> int:
     (True, 0, 0)
     """
     try:
-        return _addressof(_BYTE.from_buffer(array))  # type: ignore[arg-type]
+        return _addressof(_BYTE.from_buffer(array))
     except (TypeError, ValueError, BufferError):
         return 0
 

@@ -114,6 +114,9 @@ def aggregate(check: ParameterCheck, address_bits: int) -> Convert:
     return struct_or_address if 8 * nbytes == address_bits and entry.type.bits in (8, address_bits) else struct
 
 
+_BUFFERS: Any = (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)
+
+
 def _bytes_of(value: Any, nbytes: int) -> bytes:
     """The bytes of an object; none for one that does not give them."""
     if hasattr(value, "getPtr"):  # the structs of cuda-python
@@ -122,6 +125,4 @@ def _bytes_of(value: Any, nbytes: int) -> bytes:
         return value.tobytes()
     if hasattr(value, "__bytes__"):
         return bytes(value)
-    if isinstance(value, (bytes, bytearray, memoryview, np.ndarray, ctypes.Structure, ctypes.Array)):
-        return memoryview(value).tobytes()  # type: ignore[arg-type]
-    return b""
+    return memoryview(value).tobytes() if isinstance(value, _BUFFERS) else b""

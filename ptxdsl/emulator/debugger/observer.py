@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +31,7 @@ HISTORY = 256
 """MiB that copies for going back may take."""
 
 
-class Debugger(Observer):
+class Debugger(Observer, ABC):
     """Debugs the launches of its ``with`` block. ``history``: MiB that copies for going back may take.
 
     A launch that asks for the sanitizer runs with that first, on copies of its arrays: the debugger stops where it has
@@ -140,13 +141,13 @@ class Debugger(Observer):
             for s in function.body or () if isinstance(s, (Instruction, Call))
         }
 
+    @abstractmethod
     def say(self, text: str) -> None:
         """Tell the user something."""
-        raise NotImplementedError
 
+    @abstractmethod
     def steer(self, launch: DebuggedLaunch) -> None:
         """Run it to its end, as the user says."""
-        raise NotImplementedError
 
 
 def flat_index(place: Index, size: Index) -> int:

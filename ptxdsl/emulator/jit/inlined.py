@@ -5,6 +5,7 @@ Both things that the second tier compiles are of this kind: superinstructions an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ class Deferring(Lanes):
         return value
 
 
-class InlinedOps(Handler):
+class InlinedOps(Handler, ABC):
     """A function under construction."""
 
     planned: PlannedOp | None = None
@@ -60,9 +61,9 @@ class InlinedOps(Handler):
         """The micro-op that is emitted next."""
         self.planned, self.codes, self._read = planned, planned.op.codes, 0
 
+    @abstractmethod
     def micro_op_at(self, offset: int) -> Any:
         """Address of a micro-op of the first tier."""
-        raise NotImplementedError
 
     def numbers(self, width: int) -> Lanes:
         return Deferring(self.ir, width, self.raw) if self.defers_nan else super().numbers(width)

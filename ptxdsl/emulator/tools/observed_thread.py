@@ -6,6 +6,7 @@ between micro-ops, so they can be read there.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -75,7 +76,7 @@ def _of_operand(operand: Operand, kind: ScalarType | None, written: bool) -> Ite
         yield operand.base.name, operand.base.type
 
 
-class ObservedThread(Observer):
+class ObservedThread(Observer, ABC):
     """Observes one thread of the first launch: ``block`` and ``thread`` are indices in x, y and z."""
 
     what = "a debugger"
@@ -167,9 +168,9 @@ class ObservedThread(Observer):
     def begin(self, function: Function) -> None:
         """The launch of a function begins."""
 
+    @abstractmethod
     def at(self, state: BlockState, statement: Instruction | Call, values: dict[str, Any]) -> None:
         """Before a statement; ``values`` get what it writes when it is done."""
-        raise NotImplementedError
 
 
 def index_of(what: str, value: Any) -> tuple[int, int, int]:

@@ -339,7 +339,7 @@ class _Run:
             self.marks.copies.clear()
             work += executed
             if len(executed) > 2:
-                error = np.std(executed, ddof=1) / math.sqrt(len(executed)) / max(np.mean(executed), 1.0)
+                error = np.std(executed, ddof=1) / math.sqrt(len(executed)) / max(float(np.mean(executed)), 1.0)
                 spread = max(spread, float(error) * group.size / units)
         found = [self._extrapolated(number, own[number], fresh) for number in self.marks.arrays]
         run_units = len({unit for group in chosen for unit in group.chosen} | set(probes(self.grid).values()))

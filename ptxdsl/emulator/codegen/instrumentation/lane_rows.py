@@ -6,6 +6,7 @@ do: then a load of a line, or a store, is for a group.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from llvmlite import ir
@@ -28,7 +29,7 @@ def may_descend(check: ShadowCheck) -> bool:
     return bool(check.address.affine) and check.pattern is None
 
 
-class LaneRows:
+class LaneRows(ABC):
     """The shadow words of the lanes of a check; ``emit`` is the check itself, for each way in which they may lie."""
 
     h: Handler
@@ -47,9 +48,9 @@ class LaneRows:
     packed = False
     """Whether lanes are no longer in their own places: each word is asked for once."""
 
+    @abstractmethod
     def emit(self) -> None:
         """The check of lanes that lie as is said here; it returns."""
-        raise NotImplementedError
 
     def number(self, value: int) -> ir.Constant:
         """A number in each lane."""
