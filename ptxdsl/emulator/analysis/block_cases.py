@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...analysis.control_flow import ControlFlowGraph
-from .block_execution import EFFORT, Asked, Execution, Stored, execute
+from .block_execution import EFFORT, Execution, Stored, execute
 from .static_values import Known
+from .thread_accesses import Asked
 from .warp_barriers import Ordered
 
 __all__ = ["execute_by_cases"]

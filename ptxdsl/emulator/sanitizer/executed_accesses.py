@@ -10,10 +10,11 @@ from ...analysis.control_flow import ControlFlowGraph
 from ...ir import Address
 from ...isa.effects import Access
 from ..analysis.block_cases import execute_by_cases
-from ..analysis.block_execution import Accessed, Asked, Execution
+from ..analysis.block_execution import Execution
 from ..analysis.disjointness import Footprint
 from ..analysis.linear_values import Part, Value
 from ..analysis.static_values import Known
+from ..analysis.thread_accesses import Accessed, Asked
 from ..machine.address_spaces import AddressSpaces
 
 __all__ = ["ExecutedAccesses"]

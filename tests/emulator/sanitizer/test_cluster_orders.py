@@ -8,7 +8,8 @@ from emulator_harness import argument, kernel
 
 from ptxdsl import emulator
 from ptxdsl.emulator.jit.compilation import compile_block_function
-from ptxdsl.emulator.sanitizer import proofs
+from ptxdsl.emulator.sanitizer.launch_proof import LaunchProof
+from ptxdsl.emulator.sanitizer.proven_accesses import Proven
 from ptxdsl.emulator.sanitizer.report import MADE_AFAR
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.launch import LaunchConfig
@@ -101,9 +102,9 @@ def test_orders(name: str, second: bool) -> None:
 
 def test_what_only_its_block_reaches_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where other blocks come to one variable only, by addresses that stay in it; not where they may leave it."""
-    seen: list[proofs.Proven] = []
-    run = proofs._Proof.run
-    monkeypatch.setattr(proofs._Proof, "run", lambda self: seen.append(run(self)) or seen[-1])
+    seen: list[Proven] = []
+    run = LaunchProof.run
+    monkeypatch.setattr(LaunchProof, "run", lambda self: seen.append(run(self)) or seen[-1])
     for name in ("the block's own, with one", "by an index from memory, into another"):
         findings(CASES[name][0].replace(FILL, f"{FILL} bar.sync 0;"))
     assert [len(each.ordered) for each in seen] == [4, 1]

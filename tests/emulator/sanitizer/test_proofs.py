@@ -15,6 +15,7 @@ from ptxdsl.emulator.analysis.disjointness import Footprint, is_within
 from ptxdsl.emulator.analysis.linear_values import Part, Value
 from ptxdsl.emulator.instructions.instrumentation import ShadowCheck
 from ptxdsl.emulator.sanitizer import instrumentation, proofs
+from ptxdsl.emulator.sanitizer.accesses import checked_access
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 
 Found = tuple[proofs.Proven, list[int]]
@@ -30,7 +31,7 @@ def proven(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> Found:
     def prove(launch: Any, overlap: bool) -> Any:
         made = proofs._Kernel(launch.spaces, launch.config.block)
         found.append((made.proven(launch, overlap), [
-            place for place, s in made.statements if proofs.checked_access(s.form) is not None
+            place for place, s in made.statements if checked_access(s.form) is not None
         ]))
         raise Done
 
