@@ -21,6 +21,7 @@ from ptxdsl.emulator.analysis import block_execution, warp_barriers
 from ptxdsl.emulator.analysis.warp_barriers import Ordered, Trace
 from ptxdsl.emulator.instructions.instrumentation import ShadowCheck, SyncBarrier
 from ptxdsl.emulator.sanitizer import proofs
+from ptxdsl.emulator.sanitizer.launch_proof import LaunchProof
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.launch import LaunchConfig
 
@@ -33,8 +34,8 @@ class Proofs:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[proofs.Proven] = []
-        run = proofs._Proof.run
-        monkeypatch.setattr(proofs._Proof, "run", lambda proof: (self.made.append(run(proof)), self.made[-1])[1])
+        run = LaunchProof.run
+        monkeypatch.setattr(LaunchProof, "run", lambda proof: (self.made.append(run(proof)), self.made[-1])[1])
 
     def of(self, array: str) -> tuple[bool, bool]:
         """Whether any access to an array is proven to be ordered, and any to be written."""
