@@ -69,7 +69,7 @@ the first launch, foreign PTX, numpy's arrays, or the few regions that change Py
 """
 INSIDE_THE_EMULATOR = (
     "text", "emulator.instructions", "emulator.machine.texture_pool", "emulator.rewrite", "emulator.codegen",
-    "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.clusters", "emulator.runtime.events",
+    "emulator.jit", "emulator.sanitizer", "emulator.tools", "emulator.runtime.cluster_pool", "emulator.runtime.events",
     "emulator.analysis.warp_rows", "verify",
 )
 """The same for modules of the emulator: what a kernel that is on disk does not need (parser, rewriting, lowering), what

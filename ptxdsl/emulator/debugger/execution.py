@@ -17,7 +17,8 @@ from ..machine.debug_control import EXECUTED
 from ..machine.layout import Block
 from ..machine.status import Fault, Status
 from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState, scheduler
-from ..runtime.clusters import ClusterPool, Clusters
+from ..runtime.cluster_pool import ClusterPool
+from ..runtime.clusters import Clusters
 from ..runtime.events import complete, deadlock, handle, livelock
 from ..runtime.faults import index_in
 from ..runtime.quiescence import Quiescence, digest

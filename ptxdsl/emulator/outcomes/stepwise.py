@@ -22,7 +22,8 @@ from ..machine.layout import LANES, Block, Mbarrier, Warp
 from ..machine.pending import Pending
 from ..machine.status import Status
 from ..runtime.block_state import TIME_SLICE, BlockState, LaunchState
-from ..runtime.clusters import ClusterPool, Clusters
+from ..runtime.cluster_pool import ClusterPool
+from ..runtime.clusters import Clusters
 from ..runtime.deadlock import deadlock, livelock
 from ..runtime.events import handle
 from ..runtime.faults import index_in, set_bits

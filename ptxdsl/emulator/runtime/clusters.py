@@ -1,8 +1,9 @@
 """Launches in clusters: the blocks of one share the time of one host thread, each in a block state.
 
-Several host threads run a cluster each, where compiled code has enough to do. Where nothing has to happen between the
-turns of blocks, compiled code goes from block to block and from cluster to cluster (:mod:`.codegen.cluster_schedule`);
-Python goes on with a cluster in which something else than an end or a wait comes up.
+Several host threads run a cluster each, where compiled code has enough to do (:mod:`.cluster_pool`). Where nothing has
+to happen between the turns of blocks, compiled code goes from block to block and from cluster to cluster
+(:mod:`.codegen.cluster_schedule`); Python goes on with a cluster in which something else than an end or a wait comes
+up.
 
 An address of shared memory says in its upper bits which block of the cluster it is in, as on NVIDIA's hardware, so that
 an address means the same to all blocks. Each state's table has the memory of all.
@@ -12,36 +13,29 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
 from collections import deque
-from collections.abc import Callable
-from contextvars import copy_context
-from functools import partial
 from time import perf_counter
 
-from ...machine_code.host import cores
 from ..codegen.code import Code
 from ..jit.tier_up import note_time
 from ..machine.allocation import allocate, copy_bytes
 from ..machine.layout import SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster, ClusterBlock, ClusterRun, Entry
 from ..machine.tensor_memory import TensorMemory
 from ..machine.status import Status
-from . import block_state, host_threads, late_search, worker_pool
+from . import block_state, late_search
 from .alone import ALONE
-from .block_state import BlockState, LaunchState, compiled, scheduler
+from .block_state import BlockState, compiled, scheduler
+from .cluster_work import ClusterWork
 from .deoptimise import note_wrap
 from .events import complete, deadlock, deoptimise, handle, livelock
 from .faults import index_in
-from .seeded_schedule import SeededSchedule
 from .quiescence import Quiescence, digest
 
-__all__ = ["ClusterPool", "window_entry"]
+__all__ = ["Clusters", "window_entry"]
 
 Shape3 = tuple[int, int, int]
 TIME_SLICE = 64
 """What a block of a cluster may use of its budget before the next one has its time slice."""
-BATCH_SECONDS = 1e-3
-"""How long the clusters are to take that compiled code runs by itself, and may be interrupted after."""
 TURNS = 1 << 12
 """Turns of blocks after which it returns in any case."""
 _HEAD, _LINKS = Cluster.span("PHASE", "BLOCKS"), ClusterBlock.span("BLOCK", "HEAD")
@@ -56,150 +50,12 @@ _APART = 1024
 """What the block states of a cluster are aligned to: bulk copies of tensors want that of shared memory."""
 MOST_KEPT = 1 << 20
 """Bytes of the block states of a cluster that are kept from launch to launch."""
-FAST = 0.5
-"""The share of a launch's time that compiled code has to take for a second host thread to be of use."""
-
-
-class ClusterPool:
-    """A launch in clusters: the host threads that run them, each one cluster after the other.
-
-    Clusters are independent of each other, but for what they do to global memory. A cluster may wait there for what an
-    earlier one does, and for no later one: so only the first of those that run is asked whether it waits for ever.
-    """
-
-    def __init__(self, launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: bool) -> None:
-        self.launch, self.code = launch, code
-        self.mutex = threading.RLock()
-        """For all that is not done by compiled code, and is more than a cluster's own."""
-        self.changed = threading.Condition(self.mutex)
-        self.codes = codes
-        shape = launch.spaces.cluster or (1, 1, 1)
-        x, y, z = (whole // part for whole, part in zip(launch.config.grid, shape))
-        self.grid: Shape3 = (x, y, z)
-        self.schedule = SeededSchedule(launch) if launch.config.seed is not None else None
-        count = x * y * z
-        first, end = launch.only or (0, count)
-        self.left = deque(range(first, end) if self.schedule is None else self.schedule.shuffled(count))
-        self.plain = self.schedule is None and launch.tool.compiled_turns
-        """Whether compiled code may go from block to block."""
-        self.pace = code.pace
-        """Seconds a cluster takes in compiled code, 0 where that is not known."""
-        self.alone = alone or self.schedule is not None or code.prints or count == 1
-        self.running: dict[int, int] = {}
-        """The cluster that each worker runs."""
-        self.fault: tuple[int, BaseException] | None = None
-        self.woken, self.done, self.compiled, self.begun = 0, 0, 0.0, perf_counter()
-
-    def run(self) -> None:
-        """Run all clusters; raises what went wrong in the first of them that fails."""
-        try:
-            with self.mutex:
-                self._wake()
-            self._work(0)
-        except BaseException as error:  # noqa: BLE001 - interrupted between two clusters
-            self._fail(-1, error)
-        with self.changed:
-            self.running.pop(0, None)
-            while self.running:  # also if interrupted: they use the launch's memory
-                try:
-                    self.changed.wait()
-                except KeyboardInterrupt as error:  # noqa: PERF203
-                    self._fail(-1, error)
-            self.left.clear()  # a worker that begins only now has nothing to run, in memory that others have by then
-        self.code.pace, self.code.notes[ClusterPool] = self.pace, self._share()
-        fault, self.fault = self.fault, None  # an error holds this frame, and so must not be held by it
-        try:
-            if fault is not None:
-                raise fault[1]
-        finally:
-            fault = None
-
-    def _work(self, worker: int) -> None:
-        clusters: Clusters | None = None
-        while (taken := self._take(worker)) is not None:
-            try:
-                clusters = clusters or self._clusters(worker)
-                clusters.run(*taken)
-            except BaseException as error:  # noqa: BLE001, PERF203 - the caller of the launch gets it
-                self._fail(self.running[worker] if isinstance(error, Exception) else -1, error)
-            finally:
-                self._end(worker, taken[1])
-        if clusters is not None and not worker and self.fault is None:
-            clusters.keep()
-
-    def _clusters(self, worker: int) -> Clusters:
-        if not worker:
-            kept, self.launch.clusters = self.launch.clusters, None
-            if isinstance(kept, Clusters) and kept.take_up(self, worker):
-                return kept
-        return Clusters(self, worker)
-
-    def _take(self, worker: int) -> tuple[int, int] | None:
-        """The first of the next clusters, and how many one worker runs before it comes again."""
-        with self.mutex:
-            if self.fault is not None or not self.left:
-                return None
-            count = int(BATCH_SECONDS / self.pace) if self.plain and self.pace else 1
-            if not self.alone and len(self.left) * self.pace >= self._worth() and cores() > 1:
-                count = min(count, len(self.left) // (2 * cores()))
-            count = max(1, min(count, len(self.left)))
-            number = self.running[worker] = self.left[0]
-            if count == len(self.left):
-                self.left.clear()
-            for _ in range(count if self.left else 0):
-                self.left.popleft()
-            return number, count
-
-    def _end(self, worker: int, count: int) -> None:
-        with self.changed:
-            self.running.pop(worker, None)
-            self.done += count
-            self.pace = self.compiled / self.done
-            self.changed.notify_all()
-            self._wake()
-
-    def _wake(self) -> None:
-        """Start another worker where enough is left for compiled code to do: Python's part is done by one at a time."""
-        if self.alone or self.fault is not None or len(self.left) * self.pace < self._worth():
-            return
-        if self.woken + 1 >= cores() or self._share() <= FAST:
-            return
-        self.launch.locks = True
-        try:
-            host_threads.start(partial(copy_context().run, self._work, self.woken + 1))
-            self.woken += 1
-        except RuntimeError:  # Python ends, or there are too many threads
-            self.alone = True
-
-    def _share(self) -> float:
-        """The share of the time that compiled code takes; at first, that it took in the last launch."""
-        if self.done:
-            return self.compiled / (perf_counter() - self.begun)
-        return float(self.code.notes.get(ClusterPool, 0.0))
-
-    def _worth(self) -> float:
-        """Seconds of work for which to start another worker."""
-        return 2 * worker_pool.WAKE_SECONDS * (self.woken + 1)
-
-    def _fail(self, number: int, error: BaseException) -> None:
-        with self.mutex:
-            if self.fault is None or number < self.fault[0]:
-                self.fault = number, error
-
-    def cancelled(self, number: int) -> bool:
-        """Whether a cluster need not go on, since an earlier one has failed."""
-        return self.fault is not None and number > self.fault[0]
-
-    def first(self, number: int) -> bool:
-        """Whether no earlier cluster runs, for which this one might wait."""
-        with self.mutex:
-            return self.schedule is not None or number <= min(self.running.values())
 
 
 class Clusters:
     """What one host thread runs clusters in: the states of one at a time, and what they share."""
 
-    def __init__(self, pool: ClusterPool, worker: int) -> None:
+    def __init__(self, pool: ClusterWork, worker: int) -> None:
         self._serve(pool, worker)
         self.number, self.quiescence = 0, Quiescence(self.random)
         self.shape: Shape3 = self.launch.spaces.cluster or (1, 1, 1)
@@ -220,7 +76,7 @@ class Clusters:
                 (1 << self.size) - 1, TIME_SLICE,
             )
 
-    def _serve(self, pool: ClusterPool, worker: int) -> None:
+    def _serve(self, pool: ClusterWork, worker: int) -> None:
         self.pool, self.launch, self.codes, self.schedule = pool, pool.launch, pool.codes, pool.schedule
         self.worker, self.random = worker, self.schedule is not None
 
@@ -232,7 +88,7 @@ class Clusters:
             launch.clusters = self
             del self.pool, self.launch, self.codes, self.schedule
 
-    def take_up(self, pool: ClusterPool, worker: int) -> bool:
+    def take_up(self, pool: ClusterWork, worker: int) -> bool:
         """Be as new for another launch; False where that takes more.
 
         What does not change from block to block is computed in the first turn of each state, before its first block: a

@@ -35,7 +35,7 @@ def run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: b
 def _run(launch: LaunchState, code: Code, codes: Callable[[bool], Code], alone: bool) -> None:
     blocks = launch.blocks
     if launch.spaces.cluster is not None:
-        from .clusters import ClusterPool
+        from .cluster_pool import ClusterPool
 
         ClusterPool(launch, code, codes, alone).run()
         return

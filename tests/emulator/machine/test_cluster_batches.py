@@ -14,7 +14,7 @@ from ptxdsl import emulator
 from ptxdsl.config import override
 from ptxdsl.errors import DeadlockError, MemoryFault, TrapError
 from ptxdsl.emulator.jit.compilation import compile_block_function
-from ptxdsl.emulator.runtime import clusters
+from ptxdsl.emulator.runtime import cluster_pool
 from ptxdsl.emulator.runtime.clusters import Clusters
 from ptxdsl.launch import LaunchConfig
 
@@ -29,7 +29,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         seen.append(count)
         run_all(self, first, count)
 
-    monkeypatch.setattr(clusters, "BATCH_SECONDS", 1e9)
+    monkeypatch.setattr(cluster_pool, "BATCH_SECONDS", 1e9)
     monkeypatch.setattr(Clusters, "run", noted)
     with override(emulator_threads=1):
         yield request.param == "block function", seen
@@ -145,7 +145,7 @@ def test_a_register_wraps_in_a_later_launch(monkeypatch: pytest.MonkeyPatch, ran
     kept: list[bool] = []
     take_up = Clusters.take_up
 
-    def noted(self: Clusters, pool: clusters.ClusterPool, worker: int) -> bool:
+    def noted(self: Clusters, pool: cluster_pool.ClusterPool, worker: int) -> bool:
         kept.append(take_up(self, pool, worker))
         return kept[-1]
 

@@ -16,8 +16,9 @@ from synchronisation_kernels import FETCHES, LINEAR, ROTATE
 from ptxdsl import emulator
 from ptxdsl.config import override
 from ptxdsl.errors import DeadlockError, EmulationError, TrapError
-from ptxdsl.emulator.runtime import alone, clusters, worker_pool
-from ptxdsl.emulator.runtime.clusters import ClusterPool, Clusters
+from ptxdsl.emulator.runtime import alone, cluster_pool, worker_pool
+from ptxdsl.emulator.runtime.cluster_pool import ClusterPool
+from ptxdsl.emulator.runtime.clusters import Clusters
 from ptxdsl.emulator.tools import profile as profile_module
 from ptxdsl.launch import LaunchConfig
 
@@ -49,8 +50,8 @@ def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             assert not self.pool.woken or another.wait(PATIENCE)
         run_one(self, number, count)
 
-    monkeypatch.setattr(clusters, "FAST", 0.0)
-    monkeypatch.setattr(clusters, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_pool, "FAST", 0.0)
+    monkeypatch.setattr(cluster_pool, "BATCH_SECONDS", 0.0)
     monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-12)
     monkeypatch.setattr(Clusters, "run", noted)
     with override(emulator_threads=request.param):
@@ -152,12 +153,12 @@ def test_atomics_lock_beside_another_host_thread(threads: list[int], monkeypatch
 def test_short_clusters_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Python does for each is most of their time, or they are over before another thread is ready."""
     started: list[Any] = []
-    monkeypatch.setattr(clusters.host_threads, "start", started.append)
+    monkeypatch.setattr(cluster_pool.host_threads, "start", started.append)
     out = np.zeros((48, 64), np.uint32)
     text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=next(iter(FETCHES.values()))))
     with override(emulator_threads=4):
         for fast, seconds in ((0.0, 1e9), (1.0, 0.0)):
-            monkeypatch.setattr(clusters, "FAST", fast)
+            monkeypatch.setattr(cluster_pool, "FAST", fast)
             monkeypatch.setattr(worker_pool, "WAKE_SECONDS", seconds)
             run(text, 48, 64, 4, out=out)
     assert not started
@@ -180,9 +181,9 @@ def test_an_error_of_the_emulator_is_raised(threads: list[int], monkeypatch: pyt
 def test_a_thread_that_begins_when_the_launch_is_over_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was started before a cluster failed: then others have the memory of the launch."""
     started: list[Any] = []
-    monkeypatch.setattr(clusters.host_threads, "start", started.append)
-    monkeypatch.setattr(clusters, "FAST", 0.0)
-    monkeypatch.setattr(clusters, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_pool.host_threads, "start", started.append)
+    monkeypatch.setattr(cluster_pool, "FAST", 0.0)
+    monkeypatch.setattr(cluster_pool, "BATCH_SECONDS", 0.0)
     monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 0.0)
     text = kernel("u64 out", LINEAR + """
         ld.param.u64 %rd0, [out]; mad.wide.u32 %rd0, %r55, 4, %rd0; setp.eq.u32 %p1, %r55, 3;
@@ -216,11 +217,11 @@ def test_a_profile_counts_what_one_thread_counts(threads: list[int], monkeypatch
 
 def test_a_launch_that_is_known_to_be_long_has_both_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
-    monkeypatch.setattr(clusters.host_threads, "start", lambda _: started.append(pools[-1].done))
+    monkeypatch.setattr(cluster_pool.host_threads, "start", lambda _: started.append(pools[-1].done))
     pools: list[ClusterPool] = []
     begin = ClusterPool.run
     monkeypatch.setattr(ClusterPool, "run", lambda self: (pools.append(self), begin(self)))
-    monkeypatch.setattr(clusters, "FAST", 0.0)
+    monkeypatch.setattr(cluster_pool, "FAST", 0.0)
     monkeypatch.setattr(worker_pool, "WAKE_SECONDS", 1e-12)
     text = kernel("u64 out", ROTATE.format(linear=LINEAR, fetch=next(iter(FETCHES.values()))) + "// its own")
     with override(emulator_threads=2):

@@ -10,7 +10,7 @@ import pytest
 from ptxdsl import Ptr, cluster, ptx, ptx_kernel, shared, u32
 
 from ptxdsl.config import override
-from ptxdsl.emulator.runtime import clusters, worker_pool
+from ptxdsl.emulator.runtime import cluster_pool, worker_pool
 from ptxdsl.emulator.runtime.clusters import Clusters
 from ptxdsl.emulator.sanitizer import spread
 from ptxdsl.emulator.sanitizer.sanitizer import collect
@@ -43,7 +43,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, int]]:
 
     for module, name, value in (
         (spread, "WORTH", 0.0), (spread, "SHARE", float("inf")), (spread, "PAUSE", 0), (spread, "_attempt", noted),
-        (clusters, "FAST", 0.0), (clusters, "BATCH_SECONDS", 0.0), (worker_pool, "WAKE_SECONDS", 1e-12),
+        (cluster_pool, "FAST", 0.0), (cluster_pool, "BATCH_SECONDS", 0.0), (worker_pool, "WAKE_SECONDS", 1e-12),
         (Clusters, "run", one),
     ):
         monkeypatch.setattr(module, name, value)
