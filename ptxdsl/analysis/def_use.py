@@ -12,24 +12,30 @@ from typing import NamedTuple, Union
 
 from ..ir import Call, Immediate, Instruction, Not, Operand, Register, registers
 from ..isa import Form
+from ..types import TYPES
 
-__all__ = ["DefUse"]
+__all__ = ["CARRY", "DefUse"]
+
+CARRY = Register("%CF", TYPES["pred"])
+"""The carry flag, ``CC.CF``, which no program names."""
 
 Places = Union[slice, tuple[int, ...]]
 
 
 class _Roles(NamedTuple):
-    """The places of the operands of a form that are read, and of those that are written."""
+    """The places of the operands of a form that are read, and of those that are written, and the flag beside them."""
 
     reads: Places
     writes: Places
+    used: tuple[Register, ...]
+    written: tuple[Register, ...]
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class DefUse:
     """A statement: the operands that it reads, the registers that it writes, and those that it needs.
 
-    ``uses`` has the registers within ``reads`` and that of the guard.
+    ``uses`` has the registers within ``reads``, that of the guard, and the carry flag, as ``writes`` has.
     """
 
     statement: Instruction | Call
@@ -42,11 +48,12 @@ class DefUse:
         if isinstance(statement, Call):
             reads = (*statement.arguments, *((statement.callee,) if isinstance(statement.callee, Register) else ()))
             writes = tuple(r for operand in statement.results for r in registers(operand))
+            uses = _registers(reads)
         else:
             roles = _roles(statement.form)
             reads = _chosen(statement.operands, roles.reads)
-            writes = _registers(_chosen(statement.operands, roles.writes))
-        uses = _registers(reads)
+            writes = _registers(_chosen(statement.operands, roles.writes)) + roles.written
+            uses = _registers(reads) + roles.used
         guard = statement.guard
         if guard is not None:
             uses = (*uses, guard.predicate if isinstance(guard, Not) else guard)
@@ -59,6 +66,7 @@ def _roles(form: Form) -> _Roles:
     return _Roles(
         _places(n for n, spec in specs if not spec.result),
         _places(n for n, spec in specs if spec.written),
+        (CARRY,) * form.effects.reads_carry, (CARRY,) * form.effects.writes_carry,
     )
 
 

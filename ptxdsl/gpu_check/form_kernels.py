@@ -50,14 +50,12 @@ class _Writer:
             self.after.append(f"st.global.{'u8' if bits == 8 else f'b{bits}'} [%a], {name};")
 
 
-def form_kernel(
-    form: Form, numbers: Sequence[int] = (), selectors: Sequence[str] = (), carry: tuple[bool, bool] = (False, False)
-) -> str:
+def form_kernel(form: Form, numbers: Sequence[int] = (), selectors: Sequence[str] = ()) -> str:
     """PTX with a kernel ``k`` of an instruction: parameters ``x0``, ``x1``, ... point to an array for each register.
 
     Those that it reads come first, in the order of the operands, those in braces one after the other, then those that
     it writes. Predicates are bytes. ``numbers`` are those for the operands that must be numbers, ``selectors`` the
-    parts of registers that are named, ``carry`` whether the flag is read and whether it is written.
+    parts of registers that are named.
 
     >>> from ptxdsl.isa import lookup
     >>> print(form_kernel(lookup("add.u32")[0]).splitlines()[-6])
@@ -79,7 +77,7 @@ def form_kernel(
         operands.append(_selected("{" + text + "}" if spec.count or spec.types else text, selector))
     for name, bits in registers[0]:
         writer.load(name, bits)
-    _flag(writer, *carry, registers[1])
+    _flag(writer, form.effects.reads_carry, form.effects.writes_carry, registers[1])
     text = ""
     for spec, operand in zip(form.operands, operands):
         text += ("|" if spec.joined else ", " if text else "") + operand

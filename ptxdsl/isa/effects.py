@@ -82,7 +82,8 @@ class Effects(NamedTuple):
     ``uniform``: its results are the same in all lanes that execute it together. ``polls``: a loop of it may wait for
     another thread. ``hint``: right if left out. ``selects``: its result is one of its first two sources. ``absorbs``:
     bits of one source may decide those of the result, whatever the other is. ``scale``: the place of the predicate
-    without which it only writes the operands that it else reads and writes, -1 for none.
+    without which it only writes the operands that it else reads and writes, -1 for none. ``reads_carry`` and
+    ``writes_carry``: the carry flag, ``CC.CF``.
     """
 
     control: Control = ""
@@ -104,6 +105,8 @@ class Effects(NamedTuple):
     selects: bool = False
     absorbs: bool = False
     scale: int = -1
+    reads_carry: bool = False
+    writes_carry: bool = False
 
     @property
     def reads(self) -> bool:
@@ -114,6 +117,11 @@ class Effects(NamedTuple):
     def writes(self) -> bool:
         """Writes memory."""
         return any(access.writes for access in self.accesses)
+
+    @property
+    def carries(self) -> bool:
+        """Reads or writes the carry flag."""
+        return self.reads_carry or self.writes_carry
 
     @property
     def strong(self) -> bool:
@@ -166,7 +174,7 @@ _BARRIERS: dict[str, Scope] = {"warp": "warp", "block": "cta", "cluster": "clust
 _OPERATIONS = frozenset(("add", "and", "cas", "dec", "exch", "inc", "max", "min", "or", "xor"))
 
 STATED = (
-    "absorbs", "arrives", "commits", "completes", "control", "converges", "fence", "hint", "order", "selects",
+    "absorbs", "arrives", "carry", "commits", "completes", "control", "converges", "fence", "hint", "order", "selects",
     "uniform", "waits",
 )
 """The words that open a line of a row about effects."""
@@ -189,7 +197,7 @@ def derive(
     addresses = [(n, spec) for n, spec in enumerate(operands) if spec.kind == "address"]
     converges = stated.get("converges") or _converging(tokens, operands)
     if not (addresses or stated or converges):
-        return NONE
+        return NONE if "cc" not in tokens else NONE._replace(writes_carry=True)
     form = _Spelled(opcode, tokens, operands, kind, space, converges, "hint" in stated)
     accesses = tuple(_access(form, n, spec) for n, spec in addresses)
     changed = any(a.reads and a.writes and a.kind not in ("matrix", "mbarrier") for a in accesses)
@@ -206,6 +214,7 @@ def derive(
         (strong and atomic in ("", "cas", "exch")) or waits == "mbarrier", form.hint,
         "selects" in stated, "absorbs" in stated,
         next((n for n, spec in enumerate(operands) if spec.name == "scale" and spec.type is _PRED), -1),
+        "carry" in stated, "cc" in tokens,
     )
 
 

@@ -23,8 +23,9 @@ directly behind the opcode, in foreign text too (`orders`). The lines below a fo
     relaxed                             registers may be wider than the operand's type (ld, st, cvt)
     does name                           the semantics; the opcode where absent
     control branch                      an effect that does not follow from operands and modifiers: ``arrives``,
-    waits grid if expression            ``commits``, ``completes``, ``control``, ``converges``, ``fence``, ``hint``,
-                                        ``order``, ``selects``, ``absorbs``, ``uniform``, ``waits``, as in
+    waits grid if expression            ``carry`` (read), ``commits``, ``completes``, ``control``, ``converges``,
+                                        ``fence``, ``hint``, ``order``, ``selects``, ``absorbs``, ``uniform``,
+                                        ``waits``, as in
                                         :class:`ptxdsl.isa.effects.Effects`; ``order acquire.gpu`` where the
                                         modifiers say no order
     "text"                              one line for people

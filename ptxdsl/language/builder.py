@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from .. import ir
 from ..errors import Loc, PtxError, StructureError, TargetError, TraceError
 from ..executed_lines import recorder
-from ..isa import Form, Need, opcodes, special_registers, targets
+from ..isa import Form, Need, special_registers, targets
 from ..types import ScalarType
 from .introspection.call_sites import getframe, internal, location_of, place_of, places, user_frame
 from .introspection.discarded import discarded
@@ -354,10 +354,7 @@ class Trace:
     @property
     def uses_carry(self) -> bool:
         """Whether the user's instructions so far read or write the carry, CC."""
-        return any(
-            ".cc." in form.mnemonic or (form.opcode.endswith("c") and form.opcode[:-1] in opcodes())  # add, addc
-            for form in self.forms
-        )
+        return any(form.effects.carries for form in self.forms)
 
     # -- registers
 

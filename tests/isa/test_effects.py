@@ -175,7 +175,9 @@ def test_an_mbarrier_is_no_barrier_that_lanes_come_to_together() -> None:
 
 def test_arithmetic_has_no_effects() -> None:
     for form, made in named("add", "sub", "mul", "mad", "fma", "setp", "mov", "cvt", "cvta", "shl", "prmt"):
-        assert made is NONE, form
+        assert made == NONE._replace(writes_carry="cc" in form.tokens), form
+    for form, made in named("addc", "subc", "madc"):
+        assert made == NONE._replace(reads_carry=True, writes_carry="cc" in form.tokens), form
     for form, made in named("selp", "slct"):
         assert made == NONE._replace(selects=True), form
 

@@ -9,7 +9,6 @@ import semantics_harness
 from approximate_bounds import allowed
 from semantics_harness import Array, Case, flat, form_of, result_bits, source_bits
 
-from ptxdsl.emulator import semantics
 from ptxdsl.gpu_check.form_kernels import form_kernel
 from ptxdsl.gpu_check.recording import Recorder
 
@@ -27,7 +26,7 @@ def record(recorder: Recorder, case: Case, results: tuple[Array, ...]) -> None:
     form = form_of(case)
     numbers = [source for source in case.sources if isinstance(source, int)]
     try:
-        text = form_kernel(form, numbers, case.selectors, semantics.carry(form))
+        text = form_kernel(form, numbers, case.selectors)
     except ValueError as error:
         recorder.tape.left_out[str(error)] += 1
         return

@@ -48,14 +48,14 @@ def form_of(case: Case) -> Form:
 
 def _takes(form: Form, sources: tuple[Source, ...]) -> bool:
     reads = [spec for spec in form.operands if spec.role != "w"]
-    counts = [spec.count for spec in reads] + [0] * semantics.carry(form).reads
+    counts = [spec.count for spec in reads] + [0] * form.effects.reads_carry
     return counts == [len(source) if isinstance(source, tuple) else 0 for source in sources]
 
 
 def result_bits(form: Form) -> list[int]:
     """The widths of the results, in order; several for operands in braces."""
     bits = [form_bits for spec in form.operands if spec.written for form_bits in [spec.type.bits] * max(1, spec.count)]
-    return bits + [1] * semantics.carry(form).writes
+    return bits + [1] * form.effects.writes_carry
 
 
 def run(cases: list[Case]) -> list[tuple[Array, ...]]:
@@ -88,7 +88,7 @@ def source_bits(form: Form) -> list[int]:
     """The widths of the sources' arrays."""
     bits = [b for spec in form.operands if spec.role != "w" and spec.register
             for b in [spec.type.bits] * max(1, spec.count)]
-    return bits + [1] * semantics.carry(form).reads
+    return bits + [1] * form.effects.reads_carry
 
 
 def add_function(

@@ -35,7 +35,8 @@ class Plan(NamedTuple):
     """Whether its result is one of the first two that it reads."""
     exposes_local: bool = False
     """Whether it makes a generic address of one in local memory."""
-    carry: semantics.Carry = semantics.Carry(False, False)
+    carry: tuple[bool, bool] = (False, False)
+    """Whether it reads the carry flag, and whether it writes it."""
     number: int = 0
     """Its place among the forms that its mnemonic spells."""
     steps: tuple[tuple[OperandSpec, bool, int], ...] = ()
@@ -63,13 +64,13 @@ def plan_of(form: Form) -> Plan:
     exposes = form.opcode == "cvta" and form.space == "local"
     return Plan(
         rule, pure, widens, semantics.covered(form), None if every else carrying,
-        form.effects.selects, exposes, semantics.carry(form), index, steps, parts,
+        form.effects.selects, exposes, (form.effects.reads_carry, form.effects.writes_carry), index, steps, parts,
     )
 
 
 def _rule(form: Form) -> tuple[str, bool]:
     """How a form treats lane offsets, and whether it widens them."""
-    if any(semantics.carry(form)):
+    if form.effects.carries:
         return "varying", False  # the carry flag is kept for each lane
     combination = affine(form)
     if combination is not None:

@@ -116,10 +116,9 @@ def compute(h: Handler, op: Compute) -> None:
             values.append(kind.bits)
         else:
             values.append(cut(h, source(h, kind, width), spec))
-    carry = semantics.carry(form)
-    if carry.reads:
+    if form.effects.reads_carry:
         values.append(source(h, kinds[len(form.operands)], width))
-    if carry.writes:
+    if form.effects.writes_carry:
         places.append((None, (kinds[-1],), [h.slot()]))
     named = {"selectors": op.selectors} if op.selectors else {}
     result = semantics.lookup(form)(h.numbers(width), form, *values, **named)

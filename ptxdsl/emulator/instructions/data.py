@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...analysis.def_use import CARRY
 from ...ir import Immediate, Instruction, Operand, Register, Selected, Symbol
 from ..analysis.divergence import UNIFORM, VARYING
 from ..analysis.form_plans import plan_of
@@ -94,7 +95,7 @@ def compute(low: Lowering, statement: Instruction) -> None:
         fields.append(found)
     for carries, kind in zip(plan.carry, (PREDICATE, (per_lane if width > 1 else uniform)(0))):
         if carries:
-            fields.append(Field(kind, "i", (_carry_slot(low),)))
+            fields.append(Field(kind, "i", (low.registers.offsets[CARRY.name],)))
     selectors = _selectors(statement.operands) if plan.parts else ()
     key = (form, selectors, width, low.divergent, *[part[0] for part in fields])
     op = low.interned.get(key)
@@ -126,12 +127,6 @@ def _add(low: Lowering, guard: Field, dest: Field, base: Field, offset: int) -> 
     number, width = low.operands.number(offset, 64), LANES if dest.kind.per_lane else 1
     kinds = (dest.kind, base.kind, number.kind)
     low.emit(Compute("add.u64", 0, (), width, guard.kind, low.divergent, kinds), guard, dest, base, number)
-
-
-def _carry_slot(low: Lowering) -> int:
-    if "%CF" not in low.registers.offsets:
-        low.registers.offsets["%CF"] = low.registers.reserve(8)
-    return low.registers.offsets["%CF"]
 
 
 def _guard_wrap(low: Lowering, statement: Instruction) -> None:

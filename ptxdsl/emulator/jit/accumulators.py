@@ -17,7 +17,6 @@ from llvmlite import ir
 
 from ...isa import lookup
 from ...machine_code.host import vector_registers
-from .. import semantics
 from ..instructions.addresses import AccessFlags
 from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute, WrapCheck
@@ -125,8 +124,7 @@ class _Sums:
 def _pure(planned: PlannedOp) -> bool:
     op = planned.op
     if isinstance(op, Compute):
-        carry = semantics.carry(lookup(op.mnemonic)[op.number])
-        return not (op.guard or carry.reads or carry.writes)
+        return not (op.guard or lookup(op.mnemonic)[op.number].effects.carries)
     if isinstance(op, (Load, LoadParameter)):
         return not op.guard
     return isinstance(op, (ComputeRows, *NOTHING))

@@ -174,8 +174,7 @@ class BlockNumbers:
         items = [item for kind in written for item in (kind if isinstance(kind, tuple) else (kind,))]
         there = [item for item in items if item not in (SINK, ABSENT)]
         slots = planned.values[bool(op.guard) :][: len(there)]
-        carry = semantics.carry(form)
-        plain = not op.guard and not op.masked and not carry.reads and not carry.writes and len(there) == 1
+        plain = not op.guard and not op.masked and not form.effects.carries and len(there) == 1
         plain = plain and not op.selectors and form.operands[0].written and form.operands[0].role != "rw"
         found: Any = None
         try:

@@ -160,7 +160,7 @@ def _live_after(code: Code, run: _Run) -> set[int]:
     behind = next((r.statement for r in code.micro_ops[run.last :] if r.statement != last), -1)
     inside = run.last < len(code.micro_ops) and code.micro_ops[run.last].statement == last  # the statement goes on
     names = code.registers.liveness.after(last) if behind != last and not inside else set(offsets)
-    return {offsets[name] for name in names if name in offsets} | ({offsets["%CF"]} if "%CF" in offsets else set())
+    return {offsets[name] for name in names if name in offsets}
 
 
 def _planned(code: Code, run: _Run) -> list[PlannedOp]:

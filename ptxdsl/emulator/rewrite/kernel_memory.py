@@ -8,6 +8,7 @@ from ...ir import Call, Function, Instruction, Module
 from ..analysis.divergence import Shape3
 from ..machine.address_spaces import AddressSpaces, ModuleMemory
 from ..machine.unsupported import unsupported
+from .carried_loops import compare_counters
 from .expansions import expansion, short_addresses
 from .loop_bounds import bounded_by_differences
 
@@ -25,6 +26,7 @@ def spaces_of(
 
     ``defers``: asynchronous copies are made later than they stand, and warps stop before strong accesses.
     """
+    function = compare_counters(function)
     alone = cluster is None and annotations is None
     if alone and _runs_as_it_stands(function) and not short_addresses(module, function):
         spaces = AddressSpaces(module, function, memory)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...ir import Function, Module
 from .alloca import Alloca
 from .async_copies import AsyncCopies, DeferredCopies
+from .carried_loops import compare_counters
 from .cluster_addresses import address_by_register
 from .index_checks import Annotations
 from .inline import Inliner, calls
@@ -44,7 +45,7 @@ def rewrite(
     if annotations is not None:
         function, module = passed(annotations.checked(function)), annotations.module(module)
     if calls(function):
-        function = passed(Inliner(module, function).run())
+        function = passed(compare_counters(Inliner(module, function).run()))
     function = passed(lengthen_addresses(module, function))
     forms = {statement.form for statement in function.instructions()}
     for expander in _EXPANDERS:

@@ -90,11 +90,7 @@ def _live(state: BlockState, warp: int, code: Code, old: Code) -> set[str]:
     places = {old.graph.blocks[old.blocks_by_priority[priority]].start for priority in priorities}
     if pc and alive:
         places.add(max(0, old.statement_at(pc)))
-    needed = {name for place in places for name in code.registers.liveness.before(place)}
-    return needed | ({_CARRY} & set(code.registers.offsets) & set(old.registers.offsets))
-
-
-_CARRY = "%CF"
+    return {name for place in places for name in code.registers.liveness.before(place)}
 
 
 def resume_at(old: Code, new: Code, pc: int) -> int:

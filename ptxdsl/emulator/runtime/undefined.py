@@ -39,7 +39,7 @@ def follow(state: BlockState) -> BlockState:
         before, after = warps + number * stride, state.warps + number * state.stride
         ctypes.memmove(after, before, Warp.REGISTERS)
         for name, offset in old.registers.offsets.items():
-            size = max(4, LANES * old.registers.bits(name) // 8) if name != "%CF" else 4
+            size = max(4, LANES * old.registers.bits(name) // 8)
             if name in new.registers.offsets:
                 ctypes.memmove(after + new.registers.offsets[name], before + offset, size)
         for field in (Warp.PC, Warp.WAITS):

@@ -16,7 +16,7 @@ An opcode that means one thing for integers and another for floats has two, ``"a
   tuples of those. An operand that must be a number (``#n``) is a Python int, so that it shapes the code.
 - A result has the width of its operand's type. Where the register is wider, the engine extends it: with the sign for
   a signed type. A result for a sink (``_``) is given too; drop it.
-- An instruction of extended precision has the carry flag as a last, one-bit source and result: :func:`carry`.
+- An instruction of extended precision has the carry flag as a last, one-bit source and result.
 - The parts of registers that a video instruction names (``%r1.b0``) go beside: ``selectors=("", "b0", "h1", "")``, one
   for each operand, with a ``-`` before it for a negated operand.
 
@@ -27,14 +27,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...isa import Form
 
 if TYPE_CHECKING:
     from .lanes import Lanes
 
-__all__ = ["Carry", "carry", "covered", "lookup", "semantics", "tolerates_any_nan"]
+__all__ = ["covered", "lookup", "semantics", "tolerates_any_nan"]
 
 Builder = Callable[..., Any]
 
@@ -62,23 +62,6 @@ _CHAPTERS = {
 }
 """What each module registers: a kernel whose code is on disk loads none of them."""
 _MODULES = {name: module for module, names in _CHAPTERS.items() for name in names.split()}
-
-
-class Carry(NamedTuple):
-    """Whether a form reads the carry flag ``CC.CF``, and whether it writes it."""
-
-    reads: bool
-    writes: bool
-
-
-def carry(form: Form) -> Carry:
-    """How a form uses the carry flag.
-
-    >>> from ptxdsl.isa import lookup as forms
-    >>> carry(forms("add.u32")[0])
-    Carry(reads=False, writes=False)
-    """
-    return Carry(form.opcode in ("addc", "subc", "madc"), "cc" in form.tokens)
 
 
 def tolerates_any_nan(form: Form) -> bool:

@@ -11,12 +11,12 @@ from typing import Any
 
 from ...isa import Form
 from .lanes import Bits
-from . import carry, semantics
+from . import semantics
 from .integer import product
 
 
 def _result(form: Form, value: Bits, flag: Bits) -> Any:
-    return (value, flag) if carry(form).writes else value
+    return (value, flag) if form.effects.writes_carry else value
 
 
 @semantics("addc")

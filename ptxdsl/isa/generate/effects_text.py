@@ -67,6 +67,7 @@ def effects_of(row: Row) -> str:
 
 _TRAITS = (
     ("uniform", "uniform results"), ("polls", "polls"), ("hint", "a hint"), ("selects", "selects a source"),
+    ("reads_carry", "reads the carry"), ("writes_carry", "writes the carry"),
     ("absorbs", "one source may decide"),
 )
 

@@ -14,7 +14,6 @@ from emulator_harness import launch
 from semantics_harness import Case, result_bits, run, spellings_of
 from semantics_samples import SEED
 
-from ptxdsl.emulator import semantics
 from ptxdsl.isa import Form, OperandSpec, opcodes, rows
 from ptxdsl.isa.targets import lowest
 
@@ -90,17 +89,17 @@ class Section:
         return name
 
     def text(self) -> str:
-        form, carry = self.form, semantics.carry(self.form)
+        form = self.form
         results = [(self.destination(spec), spec) for spec in form.operands if spec.written]
         sources = [self.source(spec) for spec in form.operands if not spec.written]
-        if carry.reads:
+        if form.effects.reads_carry:
             flag = self.load(rows("popc")[0].forms(("b32",))[0].operands[0].type)
             self.lines.append(f"add.cc.u32 %r8, {flag}, -1;")
         guard = f"@%q{self.number} " if self.guarded else ""
         names = [name for name, _ in results]
         first = "|".join(names) if len(results) == 2 else names[0]
         self.lines.append(f"{guard}{form.mnemonic} {', '.join([first, *sources])};")
-        if carry.writes:
+        if form.effects.writes_carry:
             self.lines.append("addc.u32 %r9, 0, 0;")
             self.store("%r9", 32)
         for name, spec in results:
@@ -143,7 +142,7 @@ def _inputs(section: Section) -> np.ndarray:
 def _widths(form: Form) -> list[int]:
     read = [spec for spec in form.operands if not spec.written and spec.register]
     bits = [spec.type.bits for spec in read for _ in range(spec.count or 1)]
-    return bits + [1] * semantics.carry(form).reads
+    return bits + [1] * form.effects.reads_carry
 
 
 def _case(section: Section, words: np.ndarray) -> Case:
@@ -159,9 +158,9 @@ def _case(section: Section, words: np.ndarray) -> Case:
         else:
             sources.append(words[at])
             at += 1
-    if semantics.carry(section.form).reads:
+    if section.form.effects.reads_carry:
         sources.append(words[at])
-    written = sum(spec.written for spec in section.form.operands) + semantics.carry(section.form).writes
+    written = sum(spec.written for spec in section.form.operands) + section.form.effects.writes_carry
     return Case(section.form.mnemonic, tuple(sources), results=written)
 
 
@@ -189,7 +188,7 @@ def test_every_data_instruction(mode: str, target: str) -> None:
     wrong, row = [], 0
     for section, results in zip(sections, wanted):
         kinds = result_bits(section.form)
-        if semantics.carry(section.form).writes:
+        if section.form.effects.writes_carry:
             results, kinds = results[-1:] + results[:-1], ["carry", *kinds[:-1]]
         for kind, result in zip(kinds, results):
             got, expected = outputs[row] & np.uint64(np.iinfo(result.dtype).max), result.astype(np.uint64)
