@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from .. import Kernel, Ptr, ScalarType, cdiv, check, loop, ptx, ptx_kernel, reg, s64, select, u32, u64, when
+from .. import Kernel, Ptr, ScalarType, check, loop, ptx, ptx_kernel, reg, s64, select, u32, u64, when
 from .. import block
 from .. import math as ptxmath
 from . import arguments, elementwise
@@ -99,7 +99,7 @@ def rows_kernel(
     weighing = f"weighted_{weight_type}_" * weighted
     name = f"cross_entropy_{dtype}_{index_type}_{weighing}{'graded_' * graded}{'averaged_' * averaged}{plan}"
 
-    @ptx_kernel(name=name, reqntid=plan.block)
+    @ptx_kernel(name=name, **plan.options)
     def kernel(
         logits: Ptr[dtype], target: Ptr[index_type], weight: Ptr[weight_type], losses: Ptr[acc], grad: Ptr[dtype],
         factor: Ptr[acc], rows: u32, columns: u32, ignored: s64, smoothing: acc,
@@ -158,6 +158,13 @@ def rows_kernel(
         each_row(plan, rows, body)
 
     return kernel
+
+
+def _plan(columns: int, source: Any, slopes: Any, weight: Any, rows: int | None = None) -> Plan:
+    """That of the kernel, which holds a row of logits, and of weights as much again."""
+    if weight is None:
+        return plan_of(columns, source, slopes, rows=rows)
+    return plan_of(columns, source, slopes, weight, rows=rows, held=2)
 
 
 def _flattened(logits: Any, target: Any) -> tuple[Any, int, int]:
@@ -219,8 +226,8 @@ def _run(
         moved = len(shape) > 2
         slopes = source if not graded else arguments.empty_like(logits, tuple(source.shape), dtype) if moved else grad
         given = factor if weight is None else weight
-        plan = plan_of(columns, source, slopes, *([] if weight is None else [weight]))
-        rows_kernel(dtype, index_type, graded, averaged, plan, weight_type)[cdiv(rows, plan.rows), plan.block](
+        plan = _plan(columns, source, slopes, weight, rows)
+        rows_kernel(dtype, index_type, graded, averaged, plan, weight_type)[plan.grid(rows), plan.block](
             source, labels, given, losses, slopes, factor, rows, columns, ignored, smoothing
         )
         if graded and moved:

@@ -1,8 +1,11 @@
-"""A row in the registers of a warp or a block, which every function here walks through.
+"""A row in the registers of a warp, a block or a cluster, which every function here walks through.
 
 Each thread has vectors of 16 bytes of a row. A row that fits stays in registers between the passes over it, and all its
-loads are in flight at once; a longer one is loaded again in each pass. Of a row that is no multiple of what the threads
-take, those beyond its end load its last vector, and what they have does not count.
+loads are in flight at once; a longer one is loaded again in each pass, a few vectors at a time. Of a row that is no
+multiple of what the threads take, those beyond its end load its last vector, and what they have does not count.
+
+From compute capability 9.0 on the blocks of a cluster share a row that one block cannot hold, or of which there are too
+few to keep the multiprocessors busy; each warp tells its part of a sum to all of them, by distributed shared memory.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import ScalarType, loop, maximum, minimum, ptx, reg, select, when
-from .. import block, warp
+from .. import ScalarType, capability, cdiv, loop, maximum, minimum, processors, ptx, reg, select, shared, when
+from .. import block, cluster, warp
 from . import arguments
 from .storage import BYTES, load, store
 
@@ -22,18 +25,29 @@ ROWS = 4
 """Rows of a block whose warps have one each."""
 MOST_BESIDE = 4
 """Vectors of a thread up to which other arrays are held in registers, too."""
+_REGISTERS = 64
+"""Those of a thread that hold rows, at most: with more of them, blocks of ``_WIDEST`` threads spill."""
+_WIDEST = 512
+"""Threads of the largest block."""
+_BLOCKS = 8
+"""Blocks of a cluster, at most: every GPU that has clusters has these."""
+_SPLIT = 1024
+"""Vectors of a block from which few rows are split further."""
+_IN_FLIGHT = 4
+"""Vectors that a thread loads at once of rows that are not kept."""
 
 
 class Plan(NamedTuple):
-    """``threads`` have a row, each ``steps`` vectors of ``width`` elements; any number of them where it is 0.
+    """``threads`` of a block have a row, each ``steps`` vectors of ``width`` elements; any number where it is 0.
 
-    ``exact`` rows have just as many elements.
+    ``exact`` rows have just as many elements. ``blocks`` are those of a cluster that share a row.
     """
 
     threads: int
     steps: int
     width: int
     exact: bool
+    blocks: int = 1
 
     @property
     def block(self) -> int:
@@ -45,26 +59,66 @@ class Plan(NamedTuple):
         """Rows of a block."""
         return ROWS if self.threads == 32 else 1
 
+    @property
+    def reach(self) -> int:
+        """Elements from one vector of a thread to its next."""
+        return self.blocks * self.threads * self.width
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a kernel for the plan is declared with; those with clusters name the target that has them."""
+        clusters = {"arch": "sm_90", "reqnctapercluster": self.blocks} if self.blocks > 1 else {}
+        # Without a wish ptxas gives loops of float64 40 registers for the sake of occupancy, and spills.
+        resident = {"minnctapersm": 2} if self.blocks > 1 and not self.steps else {}
+        return {"reqntid": self.block, **clusters, **resident}
+
+    def grid(self, rows: int) -> int:
+        """Blocks of a launch for so many rows."""
+        return cdiv(rows, self.rows) * self.blocks
+
     def __str__(self) -> str:
-        return f"{self.threads}x{self.steps}x{self.width}{'' if self.exact else 'r'}"
+        shared = f"_by_{self.blocks}" if self.blocks > 1 else ""
+        return f"{self.threads}x{self.steps}x{self.width}{'' if self.exact else 'r'}{shared}"
 
 
-def plan_of(columns: int, *arrays: Any) -> Plan:
-    """The plan for rows of so many elements of arrays whose last axis is contiguous.
+def plan_of(columns: int, *arrays: Any, rows: int | None = None, held: int = 1) -> Plan:
+    """The plan for ``rows`` rows of so many elements of arrays whose last axis is contiguous; many rows where it is None.
+
+    ``held`` arrays have their rows in registers.
 
     >>> import numpy as np
     >>> print(plan_of(4096, np.zeros(4096, np.float16)), plan_of(1001, np.zeros(1001)))
     128x4x8 256x4x1r
+    >>> print(plan_of(102400, np.zeros(8, np.float16), rows=4))
+    512x4x8r_by_8
     """
-    size = min(arguments.DTYPES[arguments.dtype_name(array)].bytes for array in arrays)
-    width = BYTES // size
+    sizes = [arguments.DTYPES[arguments.dtype_name(array)].bytes for array in arrays]
+    width = BYTES // min(sizes)
     if columns % width or not arguments.is_aligned(BYTES, *arrays):
         width = 1
     vectors = -(-columns // width)
-    threads = 32 if vectors <= 128 else 128 if vectors <= 512 else 256 if vectors <= 2048 else 512
-    each = -(-vectors // threads)
-    steps = next((steps for steps in (1, 2, 4, 8) if steps >= each), 0)
-    return Plan(threads, steps, width, steps == 0 or columns == threads * steps * width)
+    most = max(1, min(8, _REGISTERS // (held * width * max(1, max(sizes) // 4))))
+    blocks = _blocks(vectors, most, rows)
+    if blocks > 1:
+        threads = _WIDEST
+    else:
+        threads = 32 if vectors <= 128 else 128 if vectors <= 512 else 256 if vectors <= 256 * most else _WIDEST
+    each = -(-vectors // (threads * blocks))
+    steps = next((steps for steps in (1, 2, 4, 8) if most >= steps >= each), 0)
+    return Plan(threads, steps, width, columns == blocks * threads * steps * width, blocks)
+
+
+def _blocks(vectors: int, most: int, rows: int | None) -> int:
+    """The blocks that share a row: those that hold it, and more of them while that leaves multiprocessors idle."""
+    if vectors <= _SPLIT or 0 < capability() < 90:
+        return 1
+    blocks = 1
+    while blocks < _BLOCKS and vectors > blocks * _WIDEST * most:
+        blocks *= 2
+    if rows is not None:
+        while blocks < _BLOCKS and 2 * blocks * rows <= processors() and vectors > blocks * _SPLIT:
+            blocks *= 2
+    return blocks
 
 
 class Chunk(NamedTuple):
@@ -86,14 +140,23 @@ class Row:
     def __init__(self, plan: Plan, columns: Any, acc: ScalarType, *pointers: Any) -> None:
         self.plan, self.columns, self.acc, self.pointers = plan, columns, acc, pointers
         thread = ptx.tid.x & 31 if plan.threads == 32 else ptx.tid.x
+        self.waits = plan.blocks > 1
+        """Whether it is not known yet that all blocks of the cluster run."""
+        if self.waits:
+            cluster.arrive(relaxed=True)
+            thread = cluster.rank() * plan.threads + thread
         self.first = thread * plan.width if plan.width > 1 else thread
-        reach = plan.threads * plan.width
-        self.kept = [self._chunk(self.first + step * reach, step) for step in range(plan.steps)]
+        self.kept = self._chunks(self.first, plan.steps, columns - plan.width)
 
-    def _chunk(self, index: Any, number: int = 0) -> Chunk:
+    def _chunks(self, first: Any, count: int, spare: Any) -> list[Chunk]:
+        """So many vectors of this thread from an element on; those beyond the end have what begins with ``spare``."""
+        return [self._chunk(first + step * self.plan.reach, step, spare) for step in range(count)]
+
+    def _chunk(self, index: Any, number: int, spare: Any) -> Chunk:
         counts = None
         if not self.plan.exact:
-            counts, index = index < self.columns, minimum(index, self.columns - self.plan.width)
+            counts = index < self.columns
+            index = select(counts, index, spare)
         return Chunk(number, index, counts, [self.load(pointer, index) for pointer in self.pointers])
 
     def load(self, pointer: Any, at: Any) -> list[Any]:
@@ -113,8 +176,11 @@ class Row:
             for chunk in self.kept:
                 body(chunk)
             return
-        with loop(self.first, self.columns, self.plan.threads * self.plan.width) as index:
-            body(self._chunk(index))
+        together = max(1, _IN_FLIGHT // len(self.pointers))
+        with loop(self.first, self.columns, together * self.plan.reach) as index:
+            # Beyond the end it is the thread's own first vector: no other thread overwrites that, where it is in place.
+            for chunk in self._chunks(index, together, index):
+                body(chunk)
 
     def sums(self, terms: Callable[[Chunk], Sequence[list[Any]]], count: int = 1) -> list[Any]:
         """The sums over the row of ``count`` terms, of which ``terms`` gives those of a vector, one an element."""
@@ -126,7 +192,7 @@ class Row:
                 total.set(total + (part if chunk.counts is None else select(chunk.counts, part, 0.0)))
 
         self.visit(body)
-        return [self.reduce(operator.add, total.copy()) for total in totals]
+        return self.reduce(operator.add, [total.copy() for total in totals])
 
     def largest(self) -> Any:
         """The largest element of the first array's row; NaNs are passed over."""
@@ -137,11 +203,28 @@ class Row:
             largest.set(maximum(largest, _pairwise(maximum, chunk.values[0])))
 
         self.visit(body)
-        return self.reduce(maximum, largest.copy())
+        return self.reduce(maximum, [largest.copy()])[0]
 
-    def reduce(self, op: Callable[[Any, Any], Any], value: Any) -> Any:
-        """``op`` over the value of each thread that has the row."""
-        return warp.reduce(op, value) if self.plan.threads == 32 else block.reduce(op, value, self.plan.threads)
+    def reduce(self, op: Callable[[Any, Any], Any], values: list[Any]) -> list[Any]:
+        """``op`` over each of the values of all threads that have the row."""
+        threads = self.plan.threads
+        if self.plan.blocks > 1:
+            return self._over_cluster(op, [warp.reduce(op, value) for value in values])
+        return [warp.reduce(op, value) if threads == 32 else block.reduce(op, value, threads) for value in values]
+
+    def _over_cluster(self, op: Callable[[Any, Any], Any], values: list[Any]) -> list[Any]:
+        """``op`` over the values of each warp of the cluster, which it stores into every block."""
+        if self.waits:
+            cluster.wait()
+            self.waits = False
+        lane, warps = ptx.tid.x & 31, self.plan.threads // 32
+        parts = [shared(self.acc, self.plan.blocks * warps) for _ in values]
+        with when(lane < self.plan.blocks):
+            for part, value in zip(parts, values):
+                cluster.at(part, lane)[cluster.rank() * warps + (ptx.tid.x >> 5)] = value
+        cluster.sync()
+        of_lane = [[part[lane + at] for at in range(0, self.plan.blocks * warps, 32)] for part in parts]
+        return [warp.reduce(op, _pairwise(op, each)) for each in of_lane]
 
     def write(self, results: Callable[[Chunk], Sequence[list[Any]]], *pointers: Any) -> None:
         """Store what ``results`` gives for each vector, a list for each pointer."""
@@ -170,7 +253,7 @@ def _pairwise(op: Callable[[Any, Any], Any], values: list[Any]) -> Any:
 def each_row(plan: Plan, rows: Any, body: Callable[[Any], None]) -> None:
     """Call ``body`` with the number of the row that this thread works on."""
     if plan.rows == 1:
-        body(ptx.ctaid.x)
+        body(ptx.ctaid.x // plan.blocks)
         return
     row = ptx.ctaid.x * plan.rows + (ptx.tid.x >> 5)
     with when(row < rows):

@@ -15,8 +15,8 @@ __all__ = ["Entry", "Resources", "resources"]
 class Entry(NamedTuple):
     """A function of the library: its check, and the kernels that it launches at their default configurations.
 
-    ``lowest`` is the lowest target of those kernels, or sm_80 for those with bf16 in their names where that is higher;
-    one with a letter is the only one of its family. ``registers`` are the most that a thread may take.
+    ``lowest`` is the lowest target of those kernels that name none, or sm_80 for those with bf16 in their names where
+    that is higher; one with a letter is the only one of its family. ``registers`` are the most that a thread may take.
     """
 
     check: Callable[[], Row]

@@ -66,7 +66,7 @@ ENTRIES: dict[str, Entry] = {
         tensor_cores.product_kernel(e4m3, e4m3, Epilogue(bf16), NT, ONE, tensor_cores.LARGE),
     ], "sm_89", 255),
     "gemv": Entry(_gemv, lambda: [
-        vector.gemv_kernel(kind, plan_of(4096, np.zeros(4096, np.float16))) for kind in (f16, bf16, f32)
+        vector.gemv_kernel(kind, plan_of(4096, np.zeros(4096, np.float16), held=2)) for kind in (f16, bf16, f32)
     ]),
     "transpose": Entry(_transpose, lambda: [matrices.transpose_kernel(kind) for kind in (f16, f32, f64)]),
 }

@@ -30,15 +30,16 @@ def _checked(what: str, run: Callable[..., Any], expected: Callable[..., Any]) -
     return check
 
 
-def _plan(kind: ScalarType, length: int = 4096) -> Any:
-    return plan_of(length, np.zeros(length + 8, dtype_of(kind))[:length])
+def _plan(kind: ScalarType, length: int = 4096, **given: int) -> Any:
+    return plan_of(length, np.zeros(length + 8, dtype_of(kind))[:length], **given)
 
 
 def _softmax_kernels(logarithm: bool) -> list[Kernel]:
     plans = [(kind, _plan(kind, length)) for kind, length in ((bf16, 4096), (f32, 1000), (f16, 32768), (f64, 100_000))]
     return [
         *(softmax_rows.softmax_kernel(kind, logarithm, plan) for kind, plan in plans),
-        softmax_rows.backward_kernel(bf16, logarithm, _plan(bf16)),
+        softmax_rows.softmax_kernel(bf16, logarithm, _plan(bf16, 102_400, rows=4)),
+        *(softmax_rows.backward_kernel(bf16, logarithm, _plan(bf16, length, held=2)) for length in (4096, 32_000)),
     ]
 
 
@@ -53,7 +54,7 @@ ENTRIES: dict[str, Entry] = {
         lambda: [
             scaled.norm_kernel(bf16, bf16, None, False, _plan(bf16)),
             scaled.norm_kernel(f16, f32, None, False, _plan(f16, 16384)),
-            scaled.backward_kernel(bf16, bf16, False, _plan(bf16)),
+            *(scaled.backward_kernel(bf16, bf16, False, _plan(bf16, length, held=2)) for length in (4096, 32_000)),
             columns.products_kernel(bf16, False), columns.sums_kernel(f32, bf16),
         ],
     ),
@@ -63,12 +64,12 @@ ENTRIES: dict[str, Entry] = {
         lambda: [
             scaled.norm_kernel(f32, f32, f32, True, _plan(f32)),
             scaled.norm_kernel(f64, f64, f64, True, _plan(f64, 1000)),
-            scaled.backward_kernel(f32, f32, True, _plan(f32)), columns.products_kernel(f32, True),
+            scaled.backward_kernel(f32, f32, True, _plan(f32, held=2)), columns.products_kernel(f32, True),
         ],
     ),
     "fused_add_rms_norm": Entry(
         _checked("fused_add_rms_norm", _fused, lambda x, weight, _: reference.rms_norm(3 * x, weight, 1e-6)),
-        lambda: [scaled.add_norm_kernel(bf16, bf16, _plan(bf16, 8192))],
+        lambda: [scaled.add_norm_kernel(bf16, bf16, _plan(bf16, 8192, held=2))],
     ),
     "batch_norm": Entry(
         _checked("batch_norm", lambda x, weight, bias, out: norm.batch_norm(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ... import Kernel, Ptr, ScalarType, cdiv, ptx_kernel, u32, when
+from ... import Kernel, Ptr, ScalarType, ptx_kernel, u32, when
 from .. import arguments
 from ..autograd import differentiable
 from ..rows import Plan, Row, each_row, plan_of, row_of
@@ -20,7 +20,7 @@ def gemv_kernel(dtype: ScalarType, plan: Plan) -> Kernel:
     """y = alpha A x + beta y for rows of A that the plan is for; y is not read where beta is 0."""
     acc = working(dtype)
 
-    @ptx_kernel(name=f"gemv_{dtype}_{plan}", reqntid=plan.block)
+    @ptx_kernel(name=f"gemv_{dtype}_{plan}", **plan.options)
     def kernel(a: Ptr[dtype], x: Ptr[dtype], y: Ptr[dtype], rows: u32, columns: u32, alpha: acc, beta: acc) -> None:
         def body(number: Any) -> None:
             row = Row(plan, columns, acc, row_of(a, number, columns), x)
@@ -89,6 +89,6 @@ def gemv(
     if swapped:
         a = a.T if along[0] == 1 else transposed(a)
     source = arguments.dense(a)
-    plan = plan_of(columns, source, x)
-    gemv_kernel(dtype, plan)[cdiv(rows, plan.rows), plan.block](source, x, out, rows, columns, alpha, beta)
+    plan = plan_of(columns, source, x, rows=rows, held=2)
+    gemv_kernel(dtype, plan)[plan.grid(rows), plan.block](source, x, out, rows, columns, alpha, beta)
     return out

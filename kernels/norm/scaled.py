@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ... import Kernel, Ptr, ScalarType, cdiv, ptx, ptx_kernel, u32, when
+from ... import Kernel, Ptr, ScalarType, ptx, ptx_kernel, u32, when
 from .. import arguments
 from ..autograd import differentiable
 from ..storage import working
@@ -54,7 +54,7 @@ def norm_kernel(
     acc = working(dtype)
     name = f"{'layer' if centred else 'rms'}_norm_{dtype}_{weight_type}_{bias_type}_{plan}"
 
-    @ptx_kernel(name=name, reqntid=plan.block)
+    @ptx_kernel(name=name, **plan.options)
     def kernel(
         x: Ptr[dtype], weight: Ptr[weight_type or dtype], bias: Ptr[bias_type or dtype], out: Ptr[dtype], rows: u32,
         columns: u32, eps: acc,
@@ -85,7 +85,7 @@ def add_norm_kernel(dtype: ScalarType, weight_type: ScalarType, plan: Plan) -> K
     """RMSNorm of x + residual, which is stored too; rounded once each."""
     acc = working(dtype)
 
-    @ptx_kernel(name=f"fused_add_rms_norm_{dtype}_{weight_type}_{plan}", reqntid=plan.block)
+    @ptx_kernel(name=f"fused_add_rms_norm_{dtype}_{weight_type}_{plan}", **plan.options)
     def kernel(
         x: Ptr[dtype], residual: Ptr[dtype], weight: Ptr[weight_type], out: Ptr[dtype], total: Ptr[dtype], rows: u32,
         columns: u32, eps: acc,
@@ -121,7 +121,7 @@ def backward_kernel(dtype: ScalarType, weight_type: ScalarType | None, centred: 
     acc = working(dtype)
     name = f"{'layer' if centred else 'rms'}_norm_backward_{dtype}_{weight_type}_{plan}"
 
-    @ptx_kernel(name=name, reqntid=plan.block)
+    @ptx_kernel(name=name, **plan.options)
     def kernel(
         grad: Ptr[dtype], x: Ptr[dtype], weight: Ptr[weight_type or dtype], dx: Ptr[dtype], statistics: Ptr[acc],
         rows: u32, columns: u32, eps: acc,
@@ -191,9 +191,9 @@ def _run(x: Any, weight: Any, bias: Any, eps: float, out: Any, centred: bool) ->
     eps = arguments.number("eps", eps, 0)
     out = arguments.output(out, x, tuple(x.shape), dtype, in_place=["x"], x=x, weight=weight, bias=bias)
     if rows and columns:
-        plan = plan_of(columns, *(array for array in (source, out, weight, bias) if array is not None))
+        plan = plan_of(columns, *(array for array in (source, out, weight, bias) if array is not None), rows=rows)
         kernel = norm_kernel(dtype, weight_type, bias_type, centred, plan)
-        kernel[cdiv(rows, plan.rows), plan.block](
+        kernel[plan.grid(rows), plan.block](
             source, source if weight is None else weight, source if bias is None else bias, out, rows, columns, eps
         )
     return out
@@ -221,9 +221,10 @@ def _backward(
         return dx, dweight, dbias
     statistics = arguments.empty_like(x, (rows, 2), acc)
     if rows:
-        plan = plan_of(columns, *(array for array in (source, gradient, dx, weight) if array is not None))
+        arrays = [array for array in (source, gradient, dx, weight) if array is not None]
+        plan = plan_of(columns, *arrays, rows=rows, held=2)
         kernel = backward_kernel(dtype, weight_type, centred, plan)
-        kernel[cdiv(rows, plan.rows), plan.block](
+        kernel[plan.grid(rows), plan.block](
             gradient, source, source if weight is None else weight, dx, statistics, rows, columns, eps
         )
     if dweight is not None or dbias is not None:
@@ -341,7 +342,7 @@ def fused_add_rms_norm(
     out = arguments.output(out, x, shape, dtype, in_place=["x", "residual"], **inputs)
     total = arguments.output(total, x, shape, dtype, in_place=["x", "residual"], name="total", out=out, **inputs)
     if rows and columns:
-        plan = plan_of(columns, source, residual, weight, out, total)
+        plan = plan_of(columns, source, residual, weight, out, total, rows=rows, held=2)
         kernel = add_norm_kernel(dtype, weight_type, plan)
-        kernel[cdiv(rows, plan.rows), plan.block](source, residual, weight, out, total, rows, columns, eps)
+        kernel[plan.grid(rows), plan.block](source, residual, weight, out, total, rows, columns, eps)
     return out, total

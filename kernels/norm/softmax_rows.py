@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ... import Kernel, Ptr, ScalarType, cdiv, ptx, ptx_kernel, u32
+from ... import Kernel, Ptr, ScalarType, ptx, ptx_kernel, u32
 from ... import math as ptxmath
 from .. import arguments
 from ..autograd import differentiable
@@ -30,7 +30,7 @@ def softmax_kernel(dtype: ScalarType, logarithm: bool, plan: Plan) -> Kernel:
     """Softmax, or its logarithm, of rows that the plan is for."""
     acc = working(dtype)
 
-    @ptx_kernel(name=f"{'log_' * logarithm}softmax_{dtype}_{plan}", reqntid=plan.block)
+    @ptx_kernel(name=f"{'log_' * logarithm}softmax_{dtype}_{plan}", **plan.options)
     def kernel(x: Ptr[dtype], out: Ptr[dtype], rows: u32, columns: u32) -> None:
         def body(number: Any) -> None:
             row = Row(plan, columns, acc, row_of(x, number, columns))
@@ -58,7 +58,7 @@ def backward_kernel(dtype: ScalarType, logarithm: bool, plan: Plan) -> Kernel:
     """The gradient of x from the result y: y (g - sum(g y)), of the logarithm g - exp(y) sum(g)."""
     acc = working(dtype)
 
-    @ptx_kernel(name=f"{'log_' * logarithm}softmax_backward_{dtype}_{plan}", reqntid=plan.block)
+    @ptx_kernel(name=f"{'log_' * logarithm}softmax_backward_{dtype}_{plan}", **plan.options)
     def kernel(grad: Ptr[dtype], y: Ptr[dtype], dx: Ptr[dtype], rows: u32, columns: u32) -> None:
         def body(number: Any) -> None:
             row = Row(plan, columns, acc, row_of(grad, number, columns), row_of(y, number, columns))
@@ -101,8 +101,8 @@ def _along_axis(kernel: Any, axis: int, out: Any, *inputs: Any) -> Any:
     if not rows or not columns:
         return out
     result = out if axis == last else arguments.empty_like(out, shape, dtype)
-    plan = plan_of(columns, *sources, result)
-    kernel(plan)[cdiv(rows, plan.rows), plan.block](*sources, result, rows, columns)
+    plan = plan_of(columns, *sources, result, rows=rows, held=len(sources))
+    kernel(plan)[plan.grid(rows), plan.block](*sources, result, rows, columns)
     if axis != last:
         cast(_moved(result, last, axis), dtype, out=out)
     return out
