@@ -99,7 +99,10 @@ def rows_kernel(
     weighing = f"weighted_{weight_type}_" * weighted
     name = f"cross_entropy_{dtype}_{index_type}_{weighing}{'graded_' * graded}{'averaged_' * averaged}{plan}"
 
-    @ptx_kernel(name=name, **plan.options)
+    # For the sake of occupancy ptxas would rather spill a few registers of float32 and float64, where it may.
+    resident: dict[str, Any] = {} if dtype.bytes == 2 else {"minnctapersm": 512 // plan.block}
+
+    @ptx_kernel(name=name, **plan.options, **resident)
     def kernel(
         logits: Ptr[dtype], target: Ptr[index_type], weight: Ptr[weight_type], losses: Ptr[acc], grad: Ptr[dtype],
         factor: Ptr[acc], rows: u32, columns: u32, ignored: s64, smoothing: acc,
@@ -140,17 +143,17 @@ def rows_kernel(
                 losses[number] = select(counts, loss, 0.0)
             if not graded:
                 return
-            inverse = ptx[f"rcp.rn.{acc}"](total)
-            if averaged:
-                mean = factor[0]
+            mean: Any = factor[0] if averaged else 1.0
+            scale = ptx[f"rcp.rn.{acc}"](total) * (everything * mean)
+            share, kept = share * mean, kept * mean
 
             def gradient(chunk: Chunk) -> list[list[Any]]:
-                found = []
                 smooth = [share] * plan.width if of_classes is None else [each * share for each in of_classes(chunk)]
-                scale = inverse * everything if weighted else inverse
-                for place, (power, less) in enumerate(zip(powers(chunk), smooth)):
-                    value = power * scale - select(chunk.at + place == chosen, kept, 0.0) - less
-                    found.append(select(counts, value * mean if averaged else value, 0.0))
+                found = [reg(acc, select(counts, p * scale - less, 0.0)) for p, less in zip(powers(chunk), smooth)]
+                place = chosen - chunk.at
+                with when(counts & (place < plan.width)):
+                    for at, value in enumerate(found):
+                        value.set(select(place == at, value - kept, value))
                 return [found]
 
             row.write(gradient, row_of(grad, number, columns))

@@ -164,19 +164,28 @@ def _output(shape: Shape | None, out: Any, dtypes: list[str], dtype: Any) -> Any
     """Where to put the numbers: ``out``, or a new numpy array."""
     if out is not None:
         found = arguments.expect_array("out", out, dtypes)
-        wanted = found if shape is None else (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        arguments.expect("out", out, wanted, dtypes)
+        arguments.expect("out", out, found if shape is None else _extents(shape), dtypes)
         arguments.expect_output(out)
         return out
     if shape is None:
         raise arguments.wrong("neither `shape` nor `out` is given", hint="give one of them")
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    for extent in extents:
-        arguments.size("an extent of `shape`", extent, range(1 << 48))
-    kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
-    if kind.name not in dtypes:
-        raise arguments.wrong(f"dtype is {kind.name}; wanted is {' or '.join(dtypes)}")
+    extents = _extents(shape)
+    try:
+        kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
+    except TypeError:
+        kind = None
+    if kind is None or kind.name not in dtypes:
+        got = f"{dtype!r:.60}" if kind is None else kind.name
+        raise arguments.wrong(f"dtype is {got}; wanted is {' or '.join(dtypes)}")
     return np.empty(extents, kind)
+
+
+def _extents(shape: Shape) -> tuple[int, ...]:
+    """The shape as a tuple of ints."""
+    if not isinstance(shape, (int, np.integer, tuple, list)):
+        raise arguments.wrong(f"`shape` is {shape!r:.60}, not an int or a tuple of ints")
+    extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(arguments.size("an extent of `shape`", extent, range(1 << 48)) for extent in extents)
 
 
 def _fill(kind: str, out: Any, seed: int, subsequence: int, offset: int, a: float, b: float) -> Any:

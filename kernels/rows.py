@@ -14,10 +14,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import ScalarType, capability, cdiv, loop, maximum, minimum, processors, ptx, reg, select, shared, when
+from .. import ScalarType, capability, cdiv, loop, maximum, processors, ptx, reg, select, shared, when
 from .. import block, cluster, warp
 from . import arguments
-from .storage import BYTES, load, store
+from .storage import BYTES, load_packed, store, unpacked
 
 __all__ = ["Chunk", "Plan", "Row", "each_row", "plan_of", "row_of"]
 
@@ -26,7 +26,7 @@ ROWS = 4
 MOST_BESIDE = 4
 """Vectors of a thread up to which other arrays are held in registers, too."""
 _REGISTERS = 64
-"""Those of a thread that hold rows, at most: with more of them, blocks of ``_WIDEST`` threads spill."""
+"""Those of a thread for the numbers of its rows, at most: with more of them, blocks of ``_WIDEST`` threads spill."""
 _WIDEST = 512
 """Threads of the largest block."""
 _BLOCKS = 8
@@ -68,9 +68,7 @@ class Plan(NamedTuple):
     def options(self) -> dict[str, Any]:
         """What a kernel for the plan is declared with; those with clusters name the target that has them."""
         clusters = {"arch": "sm_90", "reqnctapercluster": self.blocks} if self.blocks > 1 else {}
-        # Without a wish ptxas gives loops of float64 40 registers for the sake of occupancy, and spills.
-        resident = {"minnctapersm": 2} if self.blocks > 1 and not self.steps else {}
-        return {"reqntid": self.block, **clusters, **resident}
+        return {"reqntid": self.block, **clusters}
 
     def grid(self, rows: int) -> int:
         """Blocks of a launch for so many rows."""
@@ -82,14 +80,16 @@ class Plan(NamedTuple):
 
 
 def plan_of(columns: int, *arrays: Any, rows: int | None = None, held: int = 1) -> Plan:
-    """The plan for ``rows`` rows of so many elements of arrays whose last axis is contiguous; many rows where it is None.
+    """The plan for rows of so many elements of arrays whose last axis is contiguous.
 
-    ``held`` arrays have their rows in registers.
+    There are ``rows`` of them, or many where it is None; ``held`` arrays have theirs in registers.
 
     >>> import numpy as np
+    >>> from ptxdsl import use
     >>> print(plan_of(4096, np.zeros(4096, np.float16)), plan_of(1001, np.zeros(1001)))
     128x4x8 256x4x1r
-    >>> print(plan_of(102400, np.zeros(8, np.float16), rows=4))
+    >>> with use("emulator"):
+    ...     print(plan_of(102400, np.zeros(8, np.float16), rows=4))
     512x4x8r_by_8
     """
     sizes = [arguments.DTYPES[arguments.dtype_name(array)].bytes for array in arrays]
@@ -131,7 +131,7 @@ class Chunk(NamedTuple):
     counts: Any
     """Whether it is within the row; None where it is known to be."""
     values: list[list[Any]]
-    """Its elements in each array."""
+    """Its elements in each array; before :meth:`Row.visit` the words that hold them."""
 
 
 class Row:
@@ -157,30 +157,39 @@ class Row:
         if not self.plan.exact:
             counts = index < self.columns
             index = select(counts, index, spare)
-        return Chunk(number, index, counts, [self.load(pointer, index) for pointer in self.pointers])
+        return Chunk(number, index, counts, [load_packed(pointer, index, self.plan.width) for pointer in self.pointers])
+
+    def _ready(self, chunk: Chunk) -> Chunk:
+        return chunk._replace(values=[self._unpacked(words, p) for words, p in zip(chunk.values, self.pointers)])
 
     def load(self, pointer: Any, at: Any) -> list[Any]:
         """The elements of a vector of another array, in the type of the sums."""
-        return [value.to(self.acc) for value in load(pointer, at, self.plan.width)]
+        return self._unpacked(load_packed(pointer, at, self.plan.width), pointer)
+
+    def _unpacked(self, words: list[Any], pointer: Any) -> list[Any]:
+        return [value.to(self.acc) for value in unpacked(words, pointer.dtype, self.plan.width)]
 
     def beside(self, pointer: Any) -> Callable[[Chunk], list[Any]]:
         """What gives a vector's elements of another array: loaded now, with the row, where there are registers left."""
         if not 0 < self.plan.steps <= MOST_BESIDE:
             return lambda chunk: self.load(pointer, chunk.at)
-        loaded = [load(pointer, chunk.at, self.plan.width) for chunk in self.kept]
-        return lambda chunk: [value.to(self.acc) for value in loaded[chunk.number]]
+        loaded = [load_packed(pointer, chunk.at, self.plan.width) for chunk in self.kept]
+        return lambda chunk: self._unpacked(loaded[chunk.number], pointer)
 
     def visit(self, body: Callable[[Chunk], None]) -> None:
-        """Call ``body`` with each vector that this thread has."""
+        """Call ``body`` with each vector that this thread has, its elements in the type of the sums.
+
+        Until then they are as in memory: elements of 16 bits take half a register, and a pass has few unpacked at once.
+        """
         if self.plan.steps:
             for chunk in self.kept:
-                body(chunk)
+                body(self._ready(chunk))
             return
         together = max(1, _IN_FLIGHT // len(self.pointers))
         with loop(self.first, self.columns, together * self.plan.reach) as index:
             # Beyond the end it is the thread's own first vector: no other thread overwrites that, where it is in place.
             for chunk in self._chunks(index, together, index):
-                body(chunk)
+                body(self._ready(chunk))
 
     def sums(self, terms: Callable[[Chunk], Sequence[list[Any]]], count: int = 1) -> list[Any]:
         """The sums over the row of ``count`` terms, of which ``terms`` gives those of a vector, one an element."""
@@ -253,7 +262,7 @@ def _pairwise(op: Callable[[Any, Any], Any], values: list[Any]) -> Any:
 def each_row(plan: Plan, rows: Any, body: Callable[[Any], None]) -> None:
     """Call ``body`` with the number of the row that this thread works on."""
     if plan.rows == 1:
-        body(ptx.ctaid.x // plan.blocks)
+        body(ptx.ctaid.x // plan.blocks if plan.blocks > 1 else ptx.ctaid.x)
         return
     row = ptx.ctaid.x * plan.rows + (ptx.tid.x >> 5)
     with when(row < rows):

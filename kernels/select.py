@@ -14,8 +14,9 @@ from typing import Any
 from .. import ScalarType, cdiv, s64
 
 from . import arguments, storage
+from .functions import expect_function
 from .scan import workspace
-from .select_kernels import THREADS, TILE, lengths_kernel, pack_kernel, runs_kernel
+from .select_kernels import EXAMPLE, THREADS, TILE, lengths_kernel, pack_kernel, runs_kernel
 
 __all__ = ["compact", "nonzero", "partition", "unique", "where"]
 
@@ -60,8 +61,7 @@ def where(x: Any, predicate: Callable[[Any], Any], *, out: Any = None, count: An
     array([3, 4], dtype=int32)
     """
     dtype = _dtype(x)
-    if not callable(predicate):
-        raise arguments.wrong(f"predicate is {predicate!r:.60}, not a function", hint="`lambda v: v > 0`")
+    expect_function("predicate", predicate, 1, EXAMPLE)
     return _packed(predicate, x, None, dtype, out, count)
 
 

@@ -16,14 +16,17 @@ from .. import (
 from .. import warp
 
 from . import storage
+from .functions import asked
 from .scan_kernels import COMPLETE, PARTIAL, LookBack, Sums, next_tile
 from .sort_kernels import POINTED
 
-__all__ = ["THREADS", "TILE", "lengths_kernel", "pack_kernel", "runs_kernel"]
+__all__ = ["EXAMPLE", "THREADS", "TILE", "lengths_kernel", "pack_kernel", "runs_kernel"]
 
 THREADS = 256
 _WARPS, _STEPS = THREADS // 32, 16
 TILE = THREADS * _STEPS
+EXAMPLE = "`lambda v: v > 0`"
+"""Of a function that says which elements are wanted."""
 Wanted = Callable[[Any], Any]
 """Whether an element is wanted, by its place (u64)."""
 
@@ -105,7 +108,7 @@ def _wanted(which: str | Wanted, x: Any, mask: Any, dtype: ScalarType) -> Wanted
 
         return begins
     if callable(which):
-        return lambda at: which(element(at))
+        return lambda at: asked("predicate", which, element(at), EXAMPLE)
     return (lambda at: mask[at] != 0) if which == "mask" else (lambda at: mask[at] == 0)
 
 

@@ -14,8 +14,8 @@ from .. import ScalarType, bf16, f16, f32, loop, minimum, pack, pred, ptx, s32, 
 from . import arguments
 
 __all__ = [
-    "BYTES", "IN_FLIGHT", "NUMBERS", "UNSIGNED", "along", "in_memory", "load", "load_vector", "narrowed", "per_access",
-    "per_vector", "store", "widened", "working",
+    "BYTES", "IN_FLIGHT", "NUMBERS", "UNSIGNED", "along", "in_memory", "load", "load_packed", "load_vector", "narrowed",
+    "per_access", "per_vector", "store", "unpacked", "widened", "working",
 ]
 
 BYTES = 16
@@ -85,6 +85,17 @@ def load(pointer: Any, index: Any, count: int) -> list[Any]:
     >>> y
     array([7., 6., 5., 4., 3., 2., 1., 0.], dtype=float16)
     """
+    words = load_packed(pointer, index, count)
+    if len(words) == count:
+        return words
+    if pointer.dtype.bytes == 2:
+        return [half for word in words for half in unpack(word, pointer.dtype)]
+    bytes_ = [((word >> shift) & 0xFF).to(u8) for word in words for shift in range(0, 32, 8)]
+    return bytes_ if pointer.dtype is u8 else [value.bits(pointer.dtype) for value in bytes_]
+
+
+def load_packed(pointer: Any, index: Any, count: int) -> list[Any]:
+    """The words of 32 bits that hold what :func:`load` gives; the elements where no word holds several."""
     size = pointer.dtype.bytes
     if count == 1:
         return [pointer[index]]
@@ -92,11 +103,14 @@ def load(pointer: Any, index: Any, count: int) -> list[Any]:
         width = min(count, BYTES // size)
         first = pointer + index
         return [value for at in range(0, count, width) for value in first.load(at, width=width)]
-    words = load((pointer + index).cast(u32), 0, size * count // 4)
-    if size == 2:
-        return [half for word in words for half in unpack(word, pointer.dtype)]
-    bytes_ = [((word >> shift) & 0xFF).to(u8) for word in words for shift in range(0, 32, 8)]
-    return bytes_ if pointer.dtype is u8 else [value.bits(pointer.dtype) for value in bytes_]
+    return load_packed((pointer + index).cast(u32), 0, size * count // 4)
+
+
+def unpacked(words: list[Any], dtype: ScalarType, count: int) -> list[Any]:
+    """The ``count`` elements of what :func:`load_packed` has loaded, as :func:`widened` has them."""
+    if len(words) == count:
+        return [widened(word, dtype) for word in words]
+    return [element for word in words for element in _elements(word, dtype)]
 
 
 def load_vector(pointer: Any, index: int, dtype: ScalarType) -> list[Any]:

@@ -14,6 +14,7 @@ from ... import (
     when,
 )
 from .. import arguments
+from ..functions import expect_function
 from ..storage import in_memory, load, per_access, store, working
 from .layout import Walk, walk
 
@@ -106,6 +107,7 @@ class Map:
         numbers = [_is_number(value) for value in operands.values()] or [False] * len(types)
         key = (*types, *computed, *numbers)
         if key not in self._results:
+            expect_function(f"`{self.name}`", self.function, len(types), "a function of one element of each operand")
             found: list[ScalarType] = []
 
             def probe(_n: Any, operands_: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ float64. A row of NaNs, or of nothing but -inf, gives NaNs, as in torch.
 from __future__ import annotations
 
 from functools import cache
+from math import e, log2
 from typing import Any
 
 from ... import Kernel, Ptr, ScalarType, ptx, ptx_kernel, u32
@@ -21,8 +22,8 @@ __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 
 def exp(x: Any, dtype: ScalarType) -> Any:
-    """The exponential; that of the special function unit for what is rounded to 16 bits."""
-    return ptxmath.exp_approx(x) if dtype.bytes == 2 else ptxmath.exp(x)
+    """The exponential; for what is rounded to 16 bits that of the special function unit, to which denormals are 0."""
+    return ptx.ex2.approx.ftz.f32(x * log2(e)) if dtype.bytes == 2 else ptxmath.exp(x)
 
 
 @cache

@@ -127,6 +127,11 @@ def test_no_races() -> None:
     [
         (lambda: random.philox(4, -1), "seed is -1; it can be 0 to 2**64 - 1"),
         (lambda: random.philox(4, offset=2**64), "offset is 18446744073709551616; it can be 0 to 2**64 - 1"),
+        (lambda: random.philox(1.5), "`shape` is 1.5, not an int or a tuple of ints"),
+        (lambda: random.normal("ab", out=np.zeros(2)), "`shape` is 'ab', not an int or a tuple of ints"),
+        (lambda: random.uniform((3, 1.5)), "an extent of `shape` is 1.5; it can be 0 to 281474976710655"),
+        (lambda: random.uniform(4, dtype="single_"),
+         "dtype is 'single_'; wanted is float16 or bfloat16 or float32 or float64"),
         (random.philox, "neither `shape` nor `out` is given"),
         (
             lambda: random.philox(4, out=np.zeros(3, np.uint32)),

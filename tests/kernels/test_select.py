@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -73,6 +74,14 @@ def test_any_order_of_blocks(rng: np.random.Generator) -> None:
             assert np.array_equal(select.compact(x, mask), x[mask])
 
 
+@dataclass
+class Unhashable:
+    """A function by which no kernel can be kept."""
+
+    def __call__(self, value: Any) -> Any:
+        return value > 0
+
+
 def test_no_races(rng: np.random.Generator) -> None:
     x = random(rng, np.int32, 3 * 4096 + 9)
     with config.override(sanitize="all", seed=int(rng.integers(2**31))):
@@ -85,6 +94,18 @@ def test_no_races(rng: np.random.Generator) -> None:
         (lambda x: select.compact(x, x), "`mask` has shape [3] and dtype float32; wanted is [3] of bool"),
         (lambda x: select.compact(x, x[1:] > 0), "`mask` has shape [2] and dtype bool; wanted is [3] of bool"),
         (lambda x: select.where(x, 3), "predicate is 3, not a function"),
+        (
+            lambda x: select.where(x, lambda: x),
+            "predicate cannot be called with 1 operand: too many positional arguments",
+        ),
+        (
+            lambda x: select.where(x, lambda v, w: v > w),
+            "predicate cannot be called with 1 operand: missing a required argument: 'w'",
+        ),
+        (lambda x: select.where(x, lambda v: True), "predicate returned True, not a predicate"),
+        (lambda x: select.where(x, lambda v: None), "predicate returned None, not a predicate"),
+        (lambda x: select.where(x, lambda v: v + 1.0), "predicate returned a value of f32, not a predicate"),
+        (lambda x: select.where(x, Unhashable()), "predicate is Unhashable(), which has no hash to keep its kernel by"),
         (
             lambda x: select.unique(x, count=np.zeros(1, np.int32)),
             "`count` has shape [1] and dtype int32; wanted is [1] of int64",
