@@ -20,7 +20,7 @@ from .. import Kernel, Ptr, ScalarType, cdiv, f32, loop, ptx, ptx_kernel, reg, u
 from . import arguments
 from .gguf import FORMATS, dequantize, quantize
 from .gguf_gemv import gemv_kernel as gguf_kernel
-from .q4k_int8 import int8_kernel, quantize_activations
+from .q4k_int8 import int8_kernel, int8_product, quantize_activations
 from .quant_scales import sub_block_scales
 from .q4k import BLOCK_BYTES, BLOCK_WEIGHTS, dequantize_q4k, quantize_q4k
 
@@ -123,12 +123,7 @@ def _run(x: Any, gamma: Any, w_q4k: Any, n: int, eps: float, out: Any, int8: boo
     arguments.expect_output(out, **inputs)
     x, w_q4k, gamma = arguments.aligned(16, x=x, w_q4k=w_q4k, gamma=gamma)
     if int8:
-        for some in arguments.spans(rows):
-            grid, made = (cdiv(n, WARPS), some.stop - some.start), quantize_activations(x[some], gamma)
-            squares = made[2] if gamma is None else made[3]
-            int8_kernel(dtype, gamma is not None)[grid, WARPS * 32](
-                *made[:3], squares, w_q4k, out[some], n, blocks, eps
-            )
+        int8_product(x, gamma, w_q4k, out, n, blocks, eps)
         return out
     for start, count, tokens in _portions(rows):
         kernel = gemv_kernel(dtype, None if gamma is None else arguments.floating("gamma", gamma), tokens)

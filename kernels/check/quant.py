@@ -68,10 +68,14 @@ def _rmsnorm_q4k_int8() -> Row:
 
 ENTRIES: dict[str, Entry] = {
     **{f"gemv_{name}": _entry(name) for name in FORMATS},
-    "q4k_gemv_int8": Entry(_q4k_int8, lambda: [quant.int8_kernel(f32), quantize_kernel(f32)]),
+    "q4k_gemv_int8": Entry(_q4k_int8, lambda: [
+        *(quant.int8_kernel(f32, None, rows) for rows in (4, 1)), quant.int8_kernel(f16, None, 4, False),
+        quantize_kernel(f32),
+    ]),
     "q4k_gemv": Entry(_q4k_gemv, lambda: [quant.gemv_kernel(t, None, 1) for t in (f32, f16, bf16)]),
     "rmsnorm_q4k_gemv_int8": Entry(
-        _rmsnorm_q4k_int8, lambda: [quant.int8_kernel(f32, True), quantize_kernel(f32, f32), quantize_kernel(f16, f16)]
+        _rmsnorm_q4k_int8,
+        lambda: [quant.int8_kernel(f32, f32), quant.int8_kernel(f16, f16, 2), quant.int8_kernel(f32, f32, 4, False)],
     ),
     "rmsnorm_q4k_gemv": Entry(_rmsnorm_q4k_gemv, lambda: [quant.gemv_kernel(t, f32, 1) for t in (f32, f16, bf16)]),
 }

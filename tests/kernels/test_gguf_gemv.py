@@ -12,7 +12,7 @@ from gguf_blocks import random_blocks
 
 import ptxdsl
 from ptxdsl import LaunchError, bf16, f16, f32
-from ptxdsl.kernels import quant
+from ptxdsl.kernels import q4k_int8, quant
 from ptxdsl.kernels.gguf import FORMATS
 from ptxdsl.kernels.q4k_int8 import quantize_kernel
 
@@ -100,6 +100,30 @@ def test_activations_of_8_bits(m: int, n: int, k: int, dtype: Any, rng: np.rando
     assert (np.abs(out.astype(np.float64) - wide @ weights.T) <= worst * 1.001 + rounding).all()
 
 
+@pytest.mark.parametrize(("rows", "k", "normed"), [
+    (4, 256, False), (4, 1280, True), (2, 1280, False), (2, 256, True), (1, 16_640, True), (2, 16_640, False),
+])
+def test_several_rows_of_weights_a_warp(
+    rows: int, k: int, normed: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that go over the rows in several rounds, with rows left over, and x quantised in parts."""
+    monkeypatch.setattr(q4k_int8, "_ROWS", (rows, 1))
+    monkeypatch.setattr(q4k_int8, "_RESIDENT", 2)
+    monkeypatch.setattr(q4k_int8, "processors", lambda: 1)
+    n = rows * 8 * 3 - 5
+    w, x = quant.quantize_q4k(rng.standard_normal((n, k))), rng.standard_normal((2, k)).astype(np.float32)
+    gamma, out = rng.uniform(0.5, 2, k).astype(np.float32), np.full((2, n), np.nan, np.float32)
+    if normed:
+        quant.rmsnorm_q4k_gemv(x, gamma, w, n, eps=1e-3, activations="int8", out=out)
+    else:
+        quant.q4k_gemv(x, w, n, activations="int8", out=out)
+    scaled, weights = x.astype(np.float64) * (gamma if normed else 1), quant.dequantize_q4k(w, k).astype(np.float64)
+    root = np.sqrt((x.astype(np.float64) ** 2).mean(1, keepdims=True) + 1e-3) if normed else np.ones((2, 1))
+    quants, steps, _ = quant.quantize_activations(scaled.astype(np.float32))
+    taken = (quants.reshape(2, -1, 32) * steps.astype(np.float64)[..., None]).reshape(2, k)
+    assert np.abs(out - taken @ weights.T / root).max() <= 2e-6 * (np.abs(taken) @ np.abs(weights).T / root).max()
+
+
 def test_quantised_activations_are_what_is_said(rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 512)).astype(np.float32)
     x[1, 32:64] = 0
@@ -113,11 +137,17 @@ def test_quantised_activations_are_what_is_said(rng: np.random.Generator) -> Non
     np.testing.assert_allclose(sums, totals, rtol=1e-6, atol=1e-6)
 
 
-def test_activations_of_8_bits_under_the_sanitizer(rng: np.random.Generator) -> None:
+def test_activations_of_8_bits_under_the_sanitizer(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     w, x = quant.quantize_q4k(rng.standard_normal((3, 768))), rng.standard_normal((2, 768)).astype(np.float32)
     plain = quant.q4k_gemv(x, w, 3, activations="int8")
     with ptxdsl.config.override(backend="emulator", sanitize="all"):
         assert (quant.q4k_gemv(x, w, 3, activations="int8") == plain).all()
+        monkeypatch.setattr(q4k_int8, "PART", 2)
+        q4k_int8.int8_kernel.cache_clear()
+        np.testing.assert_allclose(quant.q4k_gemv(x, w, 3, activations="int8"), plain, rtol=1e-4, atol=1e-4)
+    q4k_int8.int8_kernel.cache_clear()
 
 
 def test_no_such_activations() -> None:
@@ -130,22 +160,26 @@ def test_no_such_activations() -> None:
 def test_no_spills(arch: str) -> None:
     kernels = [quant.gguf_kernel(name, f32, 4) for name in FORMATS]
     kernels += [make(dtype) for make in (quant.int8_kernel, quantize_kernel) for dtype in (f16, bf16, f32)]
+    kernels += [
+        quant.int8_kernel(dtype, gamma, rows, whole)
+        for dtype, gamma in ((f16, None), (f32, f32)) for rows in (1, 2, 4) for whole in (True, False)
+    ]
     for kernel in kernels:
         taken = kernel.attributes(arch=arch)
         assert taken.spill_store_bytes == taken.spill_load_bytes == taken.local_size_bytes == 0, kernel.entry
 
 
 @pytest.mark.ptxas
-def test_a_super_block_takes_at_most_40_instructions() -> None:
-    """Of a warp; the loop takes four super-blocks at once."""
+def test_a_super_block_takes_at_most_20_instructions() -> None:
+    """Of a warp; the loop takes four super-blocks of four rows at once."""
     sass = quant.int8_kernel(f32).sass(arch="sm_90a")
     code = re.findall(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?);", sass, re.MULTILINE)
     places = [int(place, 16) for place, text in code if "IDP" in text]
     labels = re.findall(r"^\.L_x_\d+:\s*\n\s+/\*([0-9a-f]+)\*/", sass, re.MULTILINE)
     begin = max(int(label, 16) for label in labels if int(label, 16) <= min(places))
     back = min(int(place, 16) for place, text in code if "BRA" in text and int(place, 16) >= max(places))
-    assert len(places) == 8
-    assert (back - begin) // 16 + 1 <= 4 * 40
+    assert len(places) == 4 * 8
+    assert (back - begin) // 16 + 1 <= 4 * 4 * 20
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
