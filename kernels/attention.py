@@ -13,29 +13,29 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .. import Kernel, ScalarType, backend_name, bf16, capability, cdiv, f16, f32, f64
+from .. import Kernel, ScalarType, bf16, cdiv, f16, f32, f64
 
 from . import arguments
 from . import flash_backward as backward
 from . import flash_backward_mma as backward_mma
-from .attention_arguments import check_heads, check_size, factor_of
+from .attention_arguments import (
+    ALIGNMENT, check_heads, check_size, chosen_for_gradients, chosen_tensor_cores, factor_of,
+)
 from .attention_fp8 import fp8_attention
+from .attention_packed import varlen_attention, varlen_attention_backward
 from .autograd import deterministic, differentiable
 from .decoding import decode_attention, flash_decoding, paged_decode
-from .flash import flash_kernel, queries_a_warp, template_kernel, varlen_kernel
-from .flash_wmma import ALIGNMENT, queries_a_block, wmma_kernel
+from .flash import flash_kernel, queries_a_warp, template_kernel
+from .flash_wmma import queries_a_block, wmma_kernel
 from .hopper import flash as hopper_flash
 from .hopper import flash_backward as hopper_backward
 
 __all__ = [
     "decode_attention", "flash_attention", "flash_attention_backward", "flash_decoding", "fp8_attention",
-    "paged_decode", "template", "varlen_attention",
+    "paged_decode", "template", "varlen_attention", "varlen_attention_backward",
 ]
 
 WARPS = 4
-_HOPPER = 90
 
 
 def _backward(
@@ -84,6 +84,7 @@ def flash_attention(
     Raises:
         LaunchError: A shape, dtype or device that does not fit, or ``out`` overlaps an input. Nothing ran.
 
+    >>> import numpy as np
     >>> q = np.ones((1, 4, 3, 16), np.float32)
     >>> k, v = np.ones((2, 1, 2, 5, 16), np.float32)
     >>> float(flash_attention(q, k, v).max())
@@ -104,7 +105,7 @@ def _attend(
         out = arguments.empty_like(q, (batch, heads, queries, dim), dtype)
     arguments.expect("out", out, [batch, heads, queries, dim], names)
     arguments.expect_output(out, q=q, k=k, v=v)
-    chosen = _tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out)
+    chosen = chosen_tensor_cores(tensor_cores, dtype, q=q, k=k, v=v, out=out)
     if chosen == "wgmma":
         state = None
         if recorded and dim <= hopper_backward.DIMS[-1]:
@@ -147,6 +148,7 @@ def flash_attention_backward(
     Raises:
         LaunchError: As of :func:`flash_attention`.
 
+    >>> import numpy as np
     >>> q = np.ones((1, 2, 3, 16), np.float32)
     >>> k, v = np.ones((2, 1, 1, 5, 16), np.float32)
     >>> [x.shape for x in flash_attention_backward(np.ones_like(q), q, k, v)]
@@ -155,7 +157,7 @@ def flash_attention_backward(
     dtype, factor = _expect(q, k, v, causal, scale)
     batch, heads, _, dim = q.shape
     arguments.expect("gradient", gradient, q.shape, [arguments.dtype_name(q)])
-    if _backward_by(tensor_cores, dtype, dim) == "wgmma":
+    if chosen_for_gradients(tensor_cores, dtype, dim) == "wgmma":
         gradient, q, k, v = arguments.aligned(ALIGNMENT, gradient=gradient, q=q, k=k, v=v)
         options: dict[str, Any] = {"causal": bool(causal), "scale": factor}
         out, state = (arguments.empty_like(q, shape, kind) for shape, kind in ((q.shape, dtype), (q.shape[:3], f32)))
@@ -176,13 +178,14 @@ def _backward_by_mma(dtype: ScalarType, given: list[Any], made: list[Any], causa
     inputs, (dq, dk, dv) = ([x.reshape(-1, *x.shape[2:]) for x in arrays] for arrays in (given, made))
     states = arguments.empty_like(dq, (batch * heads, queries, 2), f32)
     threads, memory, rows = backward_mma.THREADS, backward_mma.shared_bytes(dim), backward_mma.ROWS
+    sizes = queries, keys, heads // key_heads, factor
     first = backward_mma.queries_kernel(dtype, dim, causal)
     first.configure((cdiv(queries, rows), batch * heads), threads, shared=memory)(
-        *inputs, dq, states, heads // key_heads, factor
+        *inputs, dq, states, *sizes
     )
     second = backward_mma.keys_kernel(dtype, dim, causal)
     second.configure((cdiv(keys, rows), batch * key_heads), threads, shared=memory)(
-        *inputs, states, dk, dv, heads // key_heads, factor
+        *inputs, states, dk, dv, *sizes
     )
 
 
@@ -215,125 +218,6 @@ def _expect(q: Any, k: Any, v: Any, causal: bool, scale: float | None) -> tuple[
     check_size("Sq * D", queries * dim)
     check_size("Sk * D", keys * dim)
     return dtype, factor
-
-
-def _tensor_cores(
-    wanted: bool | str | None, dtype: ScalarType, words: tuple[str, ...] = ("wgmma", "wmma"), **arrays: Any
-) -> str:
-    """The instructions of the kernel that is to run, one of ``words``, "" for the FP32 kernel; an error if it cannot.
-
-    The first word needs an H100, the last one is what other GPUs have.
-    """
-    if wanted not in (None, False, True, *words):
-        known = " or ".join(f'"{word}"' for word in words)
-        raise arguments.wrong(f"tensor_cores is {wanted!r:.60}; it can be True, False, None, {known}")
-    if wanted is None:
-        fits = dtype in (f16, bf16) and arguments.is_aligned(ALIGNMENT, *arrays.values())
-        wanted = fits and backend_name() != "emulator" and ("wmma" in words or capability() == _HOPPER)
-    if not wanted:
-        return ""
-    if dtype not in (f16, bf16):
-        came = arguments.dtype_name(arrays["q"])
-        raise arguments.wrong(f"tensor cores take float16 or bfloat16, not {came}", hint="leave `tensor_cores` out")
-    arguments.expect_aligned(ALIGNMENT, **arrays)
-    if isinstance(wanted, str):
-        return wanted
-    return words[0] if len(words) == 1 or capability() == _HOPPER else words[-1]
-
-
-def _backward_by(wanted: str | None, dtype: ScalarType, dim: int) -> str:
-    """The instructions of the backward pass."""
-    most = hopper_backward.DIMS[-1]
-    if wanted not in (None, "wgmma", "mma"):
-        raise arguments.wrong(f'tensor_cores is {wanted!r:.60}; it can be None, "wgmma" or "mma"')
-    if wanted == "wgmma" and (dtype not in (f16, bf16) or dim > most):
-        came = f"{arguments.name_of(dtype)} and D = {dim}"
-        raise arguments.wrong(f"wgmma makes gradients of float16 and bfloat16 with D up to {most}, not of {came}")
-    if wanted is None and dtype in (f16, bf16) and dim <= most:
-        return "wgmma" if backend_name() != "emulator" and capability() == _HOPPER else "mma"
-    return wanted or "mma"
-
-
-def varlen_attention(
-    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, *, max_seqlen_q: int | None = None,
-    causal: bool = False, scale: float | None = None, out: Any = None, tensor_cores: bool | str | None = None,
-) -> Any:
-    """:func:`flash_attention` of sequences of various lengths, which lie one behind the other.
-
-    Args:
-        q: ``[T, Hq, D]``, float16, bfloat16, float32 or float64: the queries of all sequences.
-        k: ``[Tk, Hkv, D]`` of q's dtype; Hq is a multiple of Hkv.
-        v: As ``k``.
-        cu_seqlens_q: Where the queries of each sequence begin, and where the last ones end: int32 ``[B + 1]``,
-            ascending from 0 or more to T or less. What belongs to no sequence is left alone.
-        cu_seqlens_k: The same of keys and values.
-        max_seqlen_q: The most queries of a sequence, or more; found in ``cu_seqlens_q`` if that is numpy's, else T.
-        causal: Query i of a sequence sees its keys up to i + keys - queries.
-        scale: As of :func:`flash_attention`.
-        out: As q; a new array of q's kind if None.
-        tensor_cores: True or "wgmma" makes both products by wgmma (sm_90a: `hopper.flash`), for float16 and bfloat16
-            arrays that begin at a multiple of 16 bytes. False takes the FP32 kernel. None takes wgmma on an H100, and
-            the FP32 kernel elsewhere.
-
-    Returns:
-        ``out``.
-
-    Raises:
-        LaunchError: A shape, dtype or table that does not fit, or ``out`` overlaps an input. Nothing ran. Tables that
-            are not numpy's are not read.
-
-    >>> q, k = np.ones((5, 2, 16), np.float32), np.ones((7, 1, 16), np.float32)
-    >>> starts = np.array([0, 2, 5], np.int32), np.array([0, 3, 7], np.int32)
-    >>> float(varlen_attention(q, k, k, *starts).min())
-    1.0
-    """
-    rows, heads, dim = arguments.expect("q", q, ["T", "Hq", "D"], list(arguments.FLOATS))
-    dtype, names = arguments.floating("q", q), [arguments.dtype_name(q)]
-    key_rows, key_heads, _ = arguments.expect("k", k, ["Tk", "Hkv", dim], names)
-    arguments.expect("v", v, [key_rows, key_heads, dim], names)
-    check_heads(heads, key_heads, dim)
-    if causal not in (False, True):
-        raise arguments.wrong(f"causal is {causal!r:.60}; it can be True or False")
-    (starts,) = arguments.expect("cu_seqlens_q", cu_seqlens_q, ["B + 1"], ["int32"])
-    arguments.expect("cu_seqlens_k", cu_seqlens_k, [starts], ["int32"])
-    if min(rows, key_rows, starts - 1) < 1:
-        raise arguments.wrong(
-            f"q has shape {list(q.shape)}, k {list(k.shape)} and there are {starts - 1} sequences; "
-            "every extent must be 1 or more"
-        )
-    most = _longest("cu_seqlens_q", cu_seqlens_q, rows)
-    _longest("cu_seqlens_k", cu_seqlens_k, key_rows)
-    check_size("T * Hq * D", rows * heads * dim)
-    check_size("Tk * Hkv * D", key_rows * key_heads * dim)
-    if max_seqlen_q is not None:
-        most = arguments.size("max_seqlen_q", max_seqlen_q, range(1, 1 << 31))
-    factor = factor_of(scale, dim)
-    tables = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
-    out = arguments.output(out, q, (rows, heads, dim), dtype, q=q, k=k, v=v, **tables)
-    chosen = _tensor_cores(tensor_cores, dtype, ("wgmma",), q=q, k=k, v=v, out=out)
-    if not most:
-        return out
-    if chosen:
-        starts_of = cu_seqlens_q, cu_seqlens_k
-        return hopper_flash.attend_packed(q, k, v, out, starts_of, most, causal=bool(causal), scale=factor)
-    kernel = varlen_kernel(dtype, dim, bool(causal), WARPS)
-    each = WARPS * queries_a_warp(f64 if dtype is f64 else f32, dim)
-    for some in arguments.spans(starts - 1):
-        own = slice(some.start, some.stop + 1)
-        kernel[(cdiv(most, each), heads, some.stop - some.start), WARPS * 32](
-            q, k, v, out, cu_seqlens_q[own], cu_seqlens_k[own], heads // key_heads, factor
-        )
-    return out
-
-
-def _longest(name: str, starts: Any, rows: int) -> int:
-    """The longest sequence of a table, of numpy's one, which is checked; else what it could be."""
-    if not isinstance(starts, np.ndarray):
-        return rows
-    lengths = np.diff(starts)
-    if starts[0] < 0 or starts[-1] > rows or (lengths < 0).any():
-        raise arguments.wrong(f"`{name}` is {starts.tolist()!r:.60}; wanted are ascending numbers from 0 to {rows}")
-    return int(lengths.max())
 
 
 def template(dtype: ScalarType | str, head_dim: int, block_seq: int, causal: bool, arch: str | None = None) -> Kernel:

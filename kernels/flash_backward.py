@@ -21,12 +21,13 @@ from math import inf
 from typing import Any
 
 from .. import (
-    Kernel, Ptr, ScalarType, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, u32, u64, warp, when,
+    Kernel, Ptr, ScalarType, f64, loop, maximum, minimum, ptx, ptx_kernel, reg, s32, select, u32, warp, when,
 )
 from .. import math as ptxmath
 
 from .decode import lanes_of
 from .online import exp, finite, fma, scaled
+from .sequences import length_type, rows_of, side_of
 
 __all__ = ["WARPS", "keys_kernel", "queries_kernel"]
 
@@ -46,26 +47,34 @@ def _dot(acc: ScalarType, a: list[Any], b: list[Any]) -> Any:
 
 
 @cache
-def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
-    """``(q, k, v, gradient, dq, states, queries, keys, heads a key head, scale)``: a query a warp."""
+def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
+    """``(q, k, v, gradient, dq, states, queries, keys, heads a key head, scale)``: a query a warp.
 
-    @ptx_kernel(name=f"flash_backward_queries_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32)
+    Of ``packed`` sequences, `sequences` has what ``queries`` and ``keys`` are.
+    """
+    length = length_type(packed)
+
+    @ptx_kernel(
+        name=f"flash_backward_{'packed_' * packed}queries_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32
+    )
     def kernel(
         q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], gradient: Ptr[dtype], dq: Ptr[dtype], states: Ptr[dtype],
-        queries: s32, keys: s32, group: u32, scale: dtype,
+        queries: length, keys: length, group: u32, scale: dtype,
     ) -> None:
         lane, query = ptx.laneid, (ptx.ctaid.x * WARPS + (ptx.tid.x >> 5)).bits(s32)
-        head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
+        head, heads = ptx.ctaid.y, ptx.nctaid.y
+        queries, keys, begin, key_begin = rows_of(queries, keys, packed)
         with when(query < queries):
-            at = ptx.mad.wide.u32(head, queries.bits(u32), query.bits(u32).to(u64))
-            mine, theirs = at * dim, ptx.mul.wide.u32(head // group, (keys * dim).bits(u32))
+            at = side_of(begin, queries, head, heads, packed).at(query)
+            others = side_of(key_begin, keys, head // group, heads // group, packed)
+            mine, theirs, pitch = at * dim, others.first * dim, others.pitch(dim)
             own, given = lanes_of(q + mine, 0, dim, lane, dtype), lanes_of(gradient + mine, 0, dim, lane, dtype)
             stop = minimum(keys, query + (keys - queries) + 1) if causal else keys
             factor = scaled(dtype, scale)
             largest, total, mean = reg(dtype, -inf), reg(dtype, 0.0), reg(dtype, 0.0)
             with loop(0, stop) as key:
-                score = _dot(dtype, own, lanes_of(k + theirs, (key * dim).bits(u32), dim, lane, dtype)) * factor
-                slope = _dot(dtype, given, lanes_of(v + theirs, (key * dim).bits(u32), dim, lane, dtype))
+                score = _dot(dtype, own, lanes_of(k + theirs, key.bits(u32) * pitch, dim, lane, dtype)) * factor
+                slope = _dot(dtype, given, lanes_of(v + theirs, key.bits(u32) * pitch, dim, lane, dtype))
                 top = maximum(largest, score)
                 base = finite(top)
                 weight, shrink = exp(dtype, score - base), exp(dtype, largest - base)
@@ -79,9 +88,9 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
                 states.store(at * 2, [level, slope_mean])
             sums = [reg(dtype, 0.0) for _ in own]
             with loop(0, stop) as key:
-                row = lanes_of(k + theirs, (key * dim).bits(u32), dim, lane, dtype)
+                row = lanes_of(k + theirs, key.bits(u32) * pitch, dim, lane, dtype)
                 score = _dot(dtype, own, row) * factor
-                slope = _dot(dtype, given, lanes_of(v + theirs, (key * dim).bits(u32), dim, lane, dtype))
+                slope = _dot(dtype, given, lanes_of(v + theirs, key.bits(u32) * pitch, dim, lane, dtype))
                 by = exp(dtype, score - level) * (slope - slope_mean) * scale
                 for part, element in zip(sums, row):
                     fma(dtype, by, element, part, out=part)
@@ -91,28 +100,34 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
 
 
 @cache
-def keys_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
+def keys_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
     """``(q, k, v, gradient, states, dk, dv, queries, keys, heads a key head, scale)``: a key a warp."""
+    length = length_type(packed)
 
-    @ptx_kernel(name=f"flash_backward_keys_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32)
+    @ptx_kernel(
+        name=f"flash_backward_{'packed_' * packed}keys_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32
+    )
     def kernel(
         q: Ptr[dtype], k: Ptr[dtype], v: Ptr[dtype], gradient: Ptr[dtype], states: Ptr[dtype], dk: Ptr[dtype],
-        dv: Ptr[dtype], queries: s32, keys: s32, group: u32, scale: dtype,
+        dv: Ptr[dtype], queries: length, keys: length, group: u32, scale: dtype,
     ) -> None:
         lane, key = ptx.laneid, (ptx.ctaid.x * WARPS + (ptx.tid.x >> 5)).bits(s32)
-        key_head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
+        key_head, key_heads = ptx.ctaid.y, ptx.nctaid.y
+        queries, keys, begin, key_begin = rows_of(queries, keys, packed)
         with when(key < keys):
-            mine = ptx.mad.wide.u32(key_head, keys.bits(u32), key.bits(u32).to(u64)) * dim
+            mine = side_of(key_begin, keys, key_head, key_heads, packed).at(key) * dim
             own, value = lanes_of(k + mine, 0, dim, lane, dtype), lanes_of(v + mine, 0, dim, lane, dtype)
             start = maximum(0, key - (keys - queries)) if causal else reg(s32, 0)
             factor = scaled(dtype, scale)
             k_sums, v_sums = [reg(dtype, 0.0) for _ in own], [reg(dtype, 0.0) for _ in own]
             with loop(0, group) as member:
-                rows = ptx.mul.wide.u32(key_head * group + member, queries.bits(u32))
+                side = side_of(begin, queries, key_head * group + member, key_heads * group, packed)
+                rows, pitch = side.first, side.pitch(1)
                 with loop(start, queries) as query:
-                    level, mean = (states + rows * 2).load(query * 2, width=2)
-                    row = lanes_of(q + rows * dim, (query * dim).bits(u32), dim, lane, dtype)
-                    given = lanes_of(gradient + rows * dim, (query * dim).bits(u32), dim, lane, dtype)
+                    at = query.bits(u32) * pitch
+                    level, mean = (states + rows * 2).load(at * 2, width=2)
+                    row = lanes_of(q + rows * dim, at * dim, dim, lane, dtype)
+                    given = lanes_of(gradient + rows * dim, at * dim, dim, lane, dtype)
                     weight = exp(dtype, _dot(dtype, own, row) * factor - level)
                     by = weight * (_dot(dtype, value, given) - mean) * scale
                     for k_part, v_part, x, g in zip(k_sums, v_sums, row, given):

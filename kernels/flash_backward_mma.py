@@ -8,6 +8,7 @@ gradients in either.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from functools import cache
 from math import inf
 from typing import Any
@@ -18,6 +19,7 @@ from .. import (
 )
 
 from .online import finite, scaled
+from .sequences import length_type, rows_of
 
 __all__ = ["ROWS", "THREADS", "keys_kernel", "queries_kernel", "shared_bytes"]
 
@@ -52,7 +54,7 @@ class _Tiles:
         """The 16 rows of this warp."""
         return self.tiles[number].part(16, self.wide, self.own)
 
-    def load(self, first: int, sources: tuple[Any, Any], row: Any) -> None:
+    def load(self, first: int, sources: Sequence[Any], row: Any) -> None:
         """Fill two tiles with rows of two matrices, and 0 beyond their edges; all threads meet before and behind."""
         ptx.bar.sync(0)
         for tile, source in zip(self.tiles[first : first + 2], sources):
@@ -71,20 +73,45 @@ def _products(left: tuple[Any, Any], right: tuple[Any, Any]) -> list[Any]:
     return found
 
 
-@cache
-def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
-    """``(q, k, v, gradient, dq, states, heads a key head, scale)``, matrices of (heads, rows, dim)."""
-    matrix: Any = Array[dtype, 3]
+def _plus(row: Any, begin: Any) -> Any:
+    """The place of a row in arrays where those of its sequence begin at ``begin``."""
+    return row if isinstance(begin, int) else row + begin.bits(u32)
 
-    @ptx_kernel(name=f"flash_backward_queries_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS)
+
+def _of_head(head: Any, begin: Any, count: Any, packed: bool, *matrices: Any) -> list[Any]:
+    """The rows of a head, of packed sequences up to the end of this one."""
+    found = [matrix[head] for matrix in matrices]
+    if packed:
+        for matrix in found:
+            matrix.shape = (begin + count).bits(u32), matrix.shape[1]
+    return found
+
+
+@cache
+def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
+    """``(q, k, v, gradient, dq, states, queries, keys, heads a key head, scale)``, matrices of (heads, rows, dim).
+
+    Of ``packed`` sequences, `sequences` has what ``queries`` and ``keys`` are.
+    """
+    matrix: Any = Array[dtype, 3]
+    length = length_type(packed)
+
+    @ptx_kernel(
+        name=f"flash_backward_{'packed_' * packed}queries_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS
+    )
     def kernel(
-        q: matrix, k: matrix, v: matrix, gradient: matrix, dq: matrix, states: Array[f32, 3], group: u32, scale: f32,
+        q: matrix, k: matrix, v: matrix, gradient: matrix, dq: matrix, states: Array[f32, 3], queries: length,
+        keys: length, group: u32, scale: f32,
     ) -> None:
         first, head = ptx.ctaid.x * ROWS, ptx.ctaid.y
+        queries, keys, begin, key_begin = rows_of(queries, keys, packed)
+        if packed:
+            ptx.ret(pred=first.bits(s32) >= queries)
         held, factor = _Tiles(dtype, dim), scaled(f32, scale)
-        queries, keys = q.shape[1].bits(s32), k.shape[1].bits(s32)
-        others = k[head // group], v[head // group]
-        held.load(0, (q[head], gradient[head]), first)
+        others = _of_head(head // group, key_begin, keys, packed, k, v)
+        mine = _of_head(head, begin, queries, packed, q, gradient, dq)
+        own_first = _plus(first, begin)
+        held.load(0, mine[:2], own_first)
         own = held.mine(0), held.mine(1)
         row = first.bits(s32) + held.own.bits(s32)
         shift = keys - queries
@@ -99,7 +126,7 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
         for each in largest:
             each.set(-inf)
         with loop(0, end.bits(u32), STEP) as start:
-            held.load(2, others, start)
+            held.load(2, others, _plus(start, key_begin))
             scores, slopes = _products(own, (held.tiles[2], held.tiles[3]))
             scores.map_at(lambda y, x, s: select(visible(start, y, x), s * factor, -inf))
             tops = [maximum(old, new) for old, new in zip(largest, scores.reduce_rows(maximum))]
@@ -122,10 +149,10 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
         for half, pair in enumerate(zip(levels, averages)):
             y = row + (ptx.laneid >> 2).bits(s32) + 8 * half
             with when((y < queries) & ((ptx.laneid & 3) == 0)):
-                states.at(head, y.bits(u32), 0).store(0, list(pair))
+                states.at(head, _plus(y.bits(u32), begin), 0).store(0, list(pair))
         sums = mma.zeros(16, held.wide)
         with loop(0, end.bits(u32), STEP) as start:
-            held.load(2, others, start)
+            held.load(2, others, _plus(start, key_begin))
             scores, slopes = _products(own, (held.tiles[2], held.tiles[3]))
             scores.map_at(lambda y, x, s: select(visible(start, y, x), s * factor, -inf))
             scores.map_rows(lambda s, level: ptx.ex2.approx.f32(s - level), levels)
@@ -133,40 +160,48 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
             for p, slope in zip(scores.registers, slopes.registers):
                 p *= slope * scale
             mma.multiply(sums, scores.fragment(dtype), held.tiles[2])
-        sums.store(dq[head], first + held.own, 0)
+        sums.store(mine[2], own_first + held.own, 0)
 
     return kernel
 
 
 @cache
-def keys_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
-    """``(q, k, v, gradient, states, dk, dv, heads a key head, scale)``, matrices of (heads, rows, dim)."""
+def keys_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
+    """``(q, k, v, gradient, states, dk, dv, queries, keys, heads a key head, scale)``, as of :func:`queries_kernel`."""
     matrix: Any = Array[dtype, 3]
+    length = length_type(packed)
 
-    @ptx_kernel(name=f"flash_backward_keys_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS)
+    @ptx_kernel(
+        name=f"flash_backward_{'packed_' * packed}keys_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS
+    )
     def kernel(
-        q: matrix, k: matrix, v: matrix, gradient: matrix, states: Array[f32, 3], dk: matrix, dv: matrix, group: u32,
-        scale: f32,
+        q: matrix, k: matrix, v: matrix, gradient: matrix, states: Array[f32, 3], dk: matrix, dv: matrix,
+        queries: length, keys: length, group: u32, scale: f32,
     ) -> None:
         first, head = ptx.ctaid.x * ROWS, ptx.ctaid.y
+        queries, keys, begin, key_begin = rows_of(queries, keys, packed)
+        if packed:
+            ptx.ret(pred=first.bits(s32) >= keys)
         held, factor = _Tiles(dtype, dim), scaled(f32, scale)
         state = shared(f32, STEP, 2)
-        queries, keys = q.shape[1].bits(s32), k.shape[1].bits(s32)
-        held.load(0, (k[head], v[head]), first)
+        mine, own_first = _of_head(head, key_begin, keys, packed, k, v, dk, dv), _plus(first, key_begin)
+        held.load(0, mine[:2], own_first)
         own = held.mine(0), held.mine(1)
         row = first.bits(s32) + held.own.bits(s32)
         shift = keys - queries
-        begin = maximum(0, first.bits(s32) - shift).bits(u32) // STEP * STEP if causal else reg(u32, 0)
+        seen = maximum(0, first.bits(s32) - shift).bits(u32) // STEP * STEP if causal else reg(u32, 0)
         k_sums, v_sums = mma.zeros(16, held.wide), mma.zeros(16, held.wide)
         with loop(0, group) as member:
             other = head * group + member
-            with loop(begin, queries.bits(u32), STEP) as start:
-                held.load(2, (q[other], gradient[other]), start)
+            rows = _of_head(other, begin, queries, packed, q, gradient)
+            with loop(seen, queries.bits(u32), STEP) as start:
+                held.load(2, rows, _plus(start, begin))
                 with when(ptx.tid.x < STEP):
                     # The weight of a query that is not there is 0.
                     level, mean = reg(f32, inf), reg(f32, 0.0)
-                    here = start + ptx.tid.x < q.shape[1]
-                    states.at(other, start + ptx.tid.x, 0).load(0, width=2, pred=here, out=[level, mean])
+                    query = start + ptx.tid.x
+                    here, at = query.bits(s32) < queries, _plus(query, begin)
+                    states.at(other, at, 0).load(0, width=2, pred=here, out=[level, mean])
                     state.at(ptx.tid.x, 0).store(0, [level, mean])
                 ptx.bar.sync(0)
                 scores, slopes = _products(own, (held.tiles[2], held.tiles[3]))
@@ -183,7 +218,7 @@ def keys_kernel(dtype: ScalarType, dim: int, causal: bool) -> Kernel:
                 for p, slope in zip(scores.registers, slopes.registers):
                     p *= slope * scale
                 mma.multiply(k_sums, scores.fragment(dtype), held.tiles[2])
-        k_sums.store(dk[head], first + held.own, 0)
-        v_sums.store(dv[head], first + held.own, 0)
+        k_sums.store(mine[2], own_first + held.own, 0)
+        v_sums.store(mine[3], own_first + held.own, 0)
 
     return kernel

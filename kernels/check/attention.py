@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ...bench import Row, compare
 from .. import attention, decode, flash, flash_backward, flash_backward_mma, flash_wmma, reference
 from .entry import Entry
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "packed", "packed_gradients"]
 
 
 def _flash_attention() -> Row:
@@ -89,15 +90,34 @@ def _gradients(name: str, dtype: type, allowed: float) -> Row:
     return compare(f"{name}, 2 heads, 40 x 50 x 64, causal", run, found, whole, allowed)
 
 
-def _varlen() -> Row:
-    rng = np.random.default_rng()
-    q, k, v = (rng.standard_normal((90, heads, 64)).astype(np.float32) for heads in (4, 2, 2))
-    starts, out = np.array([0, 30, 90], np.int32), np.full_like(q, np.nan)
+def packed(what: str, dtype: Any, lengths: tuple[int, int], dim: int, bound: float, **options: Any) -> Row:
+    """Two packed sequences of 4 heads, of which 2 share one of keys, each as many queries as keys."""
+    rng, total = np.random.default_rng(), sum(lengths)
+    q, k, v = (rng.standard_normal((total, heads, dim)).astype(dtype) for heads in (4, 2, 2))
+    starts, out = np.array([0, lengths[0], total], np.int32), np.full_like(q, np.nan)
     expected = reference.varlen_attention(q, k, v, starts)
     return compare(
-        "varlen_attention, 4 heads, 30 and 60 x 64",
-        lambda: attention.varlen_attention(q, k, v, starts, starts, out=out), out, expected, 4e-6,
+        f"{what}, 4 heads, {lengths[0]} and {lengths[1]} x {dim}",
+        lambda: attention.varlen_attention(q, k, v, starts, starts, out=out, **options), out, expected, bound,
     )
+
+
+def packed_gradients(what: str, dtype: Any, lengths: tuple[int, int], dim: int, bound: float, **options: Any) -> Row:
+    """The gradients of :func:`packed`."""
+    rng, total = np.random.default_rng(), sum(lengths)
+    g, q, k, v = (rng.standard_normal((total, heads, dim)).astype(dtype) for heads in (4, 4, 2, 2))
+    starts, found = np.array([0, lengths[0], total], np.int32), np.full(q.size + k.size + v.size, np.nan, dtype)
+
+    def run() -> None:
+        parts = attention.varlen_attention_backward(g, q, k, v, starts, starts, **options)
+        found[:] = np.concatenate([part.ravel() for part in parts])
+
+    each = [
+        reference.attention_gradients(*(x[None, part].swapaxes(1, 2) for x in (g, q, k, v)))
+        for part in (slice(0, lengths[0]), slice(lengths[0], total))
+    ]
+    whole = np.concatenate([x[0].swapaxes(0, 1).ravel() for parts in zip(*each) for x in parts])
+    return compare(f"{what}, 4 heads, {lengths[0]} and {lengths[1]} x {dim}", run, found, whole, bound)
 
 
 def _paged() -> Row:
@@ -130,7 +150,19 @@ ENTRIES: dict[str, Entry] = {
         for make in (flash_backward_mma.queries_kernel, flash_backward_mma.keys_kernel)
     ], lowest="sm_80", registers=255),
     "varlen_attention": Entry(
-        _varlen, lambda: [flash.varlen_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128)]
+        lambda: packed("varlen_attention", np.float32, (30, 60), 64, 4e-6),
+        lambda: [flash.varlen_kernel(t, d, True) for t in (f32, f16, bf16, f64) for d in (64, 128)],
+    ),
+    "varlen_attention_backward": Entry(
+        lambda: packed_gradients("varlen_attention_backward", np.float32, (30, 60), 64, 4e-6), lambda: [
+            make(f32, 128, True, True) for make in (flash_backward.queries_kernel, flash_backward.keys_kernel)
+        ], registers=168,
+    ),
+    "varlen_attention_backward_mma": Entry(
+        lambda: packed_gradients("varlen_attention_backward, mma.sync", np.float16, (30, 60), 64, 3e-3), lambda: [
+            make(bf16, d, True, True) for d in (64, 128)
+            for make in (flash_backward_mma.queries_kernel, flash_backward_mma.keys_kernel)
+        ], lowest="sm_80", registers=255,
     ),
     "paged_decode": Entry(
         _paged, lambda: [decode.paged_kernel(t, s32, s64, 128, 4) for t in (f32, f16, bf16, f64)]

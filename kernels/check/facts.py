@@ -98,6 +98,15 @@ def _varlen(**options: Any) -> object:
     return attention.varlen_attention(_half(2048, 32, 128), k, v, starts, starts, **options)
 
 
+def _varlen_gradients(dtype: Any, **options: Any) -> Callable[[], object]:
+    def run() -> object:
+        starts = np.arange(0, 1025, 256, dtype=np.int32)
+        q, k = np.zeros((1024, 8, 128), dtype), np.zeros((1024, 2, 128), dtype)
+        return attention.varlen_attention_backward(q, q, k, k, starts, starts, causal=True, **options)
+
+    return run
+
+
 def _paged() -> object:
     table = np.arange(8 * 128, dtype=np.int32).reshape(8, 128)
     k_cache, v_cache = _half(2, 8 * 128, 16, 8, 128)
@@ -190,6 +199,7 @@ def _adamw() -> object:
 
 _QKV = "q [B, Hq, Sq, D], k, v [B, Hkv, Sk, D]"
 _ATTENTION = "softmax(scale q @ kᵀ + mask) @ v"
+_PACKED = "q [T, Hq, D], k, v [Tk, Hkv, D], cu_seqlens [B + 1]"
 _GRADIENTS = "dv = Pᵀ @ g, dS = P (g @ vᵀ - rowsum(g out)), dq = scale dS @ k, dk = scale dSᵀ @ q"
 _ONE_QUERY = "q [B, Hq, D], k, v [B, Hkv, S, D]"
 _PREFILL = "32 / 8 heads, 1024 x 1024 x 128, causal"
@@ -207,8 +217,12 @@ FACTS: dict[str, Facts] = {
     "attention.flash_attention_backward_mma": Facts(
         f"g as q, {_QKV}", _GRADIENTS, "bf16, 8 heads, 512 x 512 x 128, causal", _gradients(BF16), sample=4),
     "attention.varlen_attention": Facts(
-        "q [T, Hq, D], k, v [Tk, Hkv, D], cu_seqlens [B + 1]", f"{_ATTENTION} of each sequence",
+        _PACKED, f"{_ATTENTION} of each sequence",
         "bf16, 32 / 8 heads, 4 of 512 x 128", _varlen),
+    "attention.varlen_attention_backward": Facts(
+        f"g as q, {_PACKED}", _GRADIENTS, "f32, 8 / 2 heads, 4 of 256 x 128, causal", _varlen_gradients(np.float32)),
+    "attention.varlen_attention_backward_mma": Facts(
+        f"g as q, {_PACKED}", _GRADIENTS, "bf16, 8 / 2 heads, 4 of 256 x 128, causal", _varlen_gradients(BF16)),
     "attention.paged_decode": Facts(
         "q [B, Hq, D], k, v [pages, page, Hkv, D], block_table [B, n]", "softmax(scale q @ k[table]ᵀ) @ v[table]",
         "bf16, 32 / 8 heads, 8 x 2048 keys x 128", _paged),
@@ -255,7 +269,7 @@ FACTS: dict[str, Facts] = {
     "hopper.flash": Facts(
         _QKV, _ATTENTION, f"bf16, {_PREFILL}", _attend(tensor_cores="wgmma"), sample=4),
     "hopper.varlen": Facts(
-        "q [T, Hq, D], k, v [Tk, Hkv, D], cu_seqlens [B + 1]", f"{_ATTENTION} of each sequence",
+        _PACKED, f"{_ATTENTION} of each sequence",
         "bf16, 32 / 8 heads, 4 of 512 x 128, causal", lambda: _varlen(causal=True, tensor_cores="wgmma"), sample=4),
     "hopper.decode": Facts(
         _ONE_QUERY, "softmax(scale q @ kᵀ) @ v", "bf16, 32 / 8 heads, 32 x 2048 keys x 128",
@@ -263,6 +277,9 @@ FACTS: dict[str, Facts] = {
     "hopper.flash_backward": Facts(
         f"g as q, {_QKV}", _GRADIENTS, "bf16, 32 / 8 heads, 1024 x 1024 x 128, causal, forward pass included",
         _gradients_by_wgmma, sample=4),
+    "hopper.varlen_backward": Facts(
+        f"g as q, {_PACKED}", _GRADIENTS, "bf16, 8 / 2 heads, 4 of 256 x 128, causal, forward pass included",
+        _varlen_gradients(BF16, tensor_cores="wgmma")),
     "hopper.flash_fp8": Facts(
         f"{_QKV}, e4m3", "softmax(scale q_scale k_scale q @ kᵀ + mask) @ v v_scale", f"e4m3, {_PREFILL}",
         _attend_fp8, sample=4),

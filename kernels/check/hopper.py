@@ -12,6 +12,7 @@ from ...bench import Row, compare
 from .. import attention, reference
 from ..blackwell import matmul as blackwell_matmul
 from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul, stream
+from .attention import packed, packed_gradients
 from .entry import Entry
 
 __all__ = ["ENTRIES"]
@@ -36,18 +37,6 @@ def _flash() -> Row:
         "hopper.flash, 2 heads, 150 x 200 x 128, causal",
         lambda: flash.attend(q, k, v, out, causal=True, scale=128**-0.5),
         out, reference.attention(q, k, v, reference.causal(150, 200)), 1.2e-3,
-    )
-
-
-def _varlen() -> Row:
-    rng = np.random.default_rng()
-    q, k, v = (rng.standard_normal((200, heads, 128)).astype(np.float16) for heads in (2, 1, 1))
-    starts, out = np.array([0, 70, 200], np.int32), np.full_like(q, np.nan)
-    expected = reference.varlen_attention(q, k, v, starts)
-    return compare(
-        "hopper.flash, 2 heads, 70 and 130 x 128",
-        lambda: attention.varlen_attention(q, k, v, starts, starts, out=out, tensor_cores="wgmma"),
-        out, expected, 1.2e-3,
     )
 
 
@@ -107,7 +96,7 @@ ENTRIES: dict[str, Entry] = {
     "flash": Entry(_flash, lambda: [
         flash.flash_kernel(flash.Kind(bf16, dim, True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),
-    "varlen": Entry(_varlen, lambda: [
+    "varlen": Entry(lambda: packed("hopper.flash", np.float16, (70, 130), 128, 1.2e-3, tensor_cores="wgmma"), lambda: [
         flash.packed_kernel(flash.Kind(bf16, dim, True, packed=True)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),
     "decode": Entry(_decode, lambda: [
@@ -119,6 +108,13 @@ ENTRIES: dict[str, Entry] = {
     "flash_backward": Entry(_backward, lambda: [
         flash_backward.backward_kernel(flash_backward.Kind(bf16, dim, True)) for dim in flash_backward.DIMS
     ], lowest="sm_90a", registers=168),
+    "varlen_backward": Entry(
+        lambda: packed_gradients("hopper.flash_backward", np.float16, (70, 130), 64, 1.5e-3, tensor_cores="wgmma"),
+        lambda: [
+            flash_backward.backward_kernel(flash_backward.Kind(bf16, dim, True, packed=True))
+            for dim in flash_backward.DIMS
+        ], lowest="sm_90a", registers=168,
+    ),
     "flash_fp8": Entry(_flash_fp8, lambda: [
         flash_fp8.eight_kernel(flash_fp8.EightBits(flash.Kind(e4m3, dim, True), bf16)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),

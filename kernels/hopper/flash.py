@@ -20,8 +20,9 @@ from ... import (
 )
 
 from .. import arguments
+from ..sequences import Rows, rows_of
 from .flash_groups import Block, Group
-from .flash_places import Rows, place_of
+from .flash_places import place_of
 from .flash_plans import DIMS, GROUP, ROWS, SLAB, Kind, Plan, plan_of
 
 __all__ = ["DIMS", "Kind", "Plan", "attend", "attend_packed", "flash_kernel", "packed_kernel", "plan_of"]
@@ -45,7 +46,7 @@ def _run(kind: Kind, maps: tuple[Any, ...], out: Any, state: Any, rows: Rows, gr
         mine = Group(block, factor, place.limits(kind, rows))
         sums = mine.attend(place.count, place.whole, rows.keys)
         if kind.state:
-            mine.note(state, row, rows.queries)
+            mine.note(state, row, rows.queries, place.head)
         if kind.packed:
             pitch = ptx.nctaid.y * kind.dim
             to = out + (ptx.mul.wide.u32(row.bits(u32), pitch) + (place.head * kind.dim).to(u64))
@@ -86,24 +87,37 @@ def flash_kernel(kind: Kind) -> Kernel:
 
 @cache
 def packed_kernel(kind: Kind) -> Kernel:
-    """``(q, k, v, out, q_starts, k_starts, heads a key head, factor)``: sequences one behind the other.
+    """``(q, k, v, out, [state,] q_starts, k_starts, heads a key head, factor)``: sequences one behind the other.
 
     The maps are of (rows, heads, D); where each sequence begins, and the last one ends, stands in the two tables. A
     block whose queries the sequence does not have ends at once.
     """
     dtype = kind.dtype
-    assert kind.packed and not kind.state
+    assert kind.packed
+
+    def run(maps: tuple[Any, ...], out: Any, state: Any, starts: tuple[Any, Any], group: Any, factor: Any) -> None:
+        rows = rows_of(*starts, packed=True)
+        begin, heads = rows.begin.bits(u32), ptx.nctaid.y
+        own = out + ptx.mul.wide.u32(begin, heads * kind.dim)
+        noted = None if state is None else state + ptx.mul.wide.u32(begin, heads)
+        _run(kind, maps, own, noted, rows, group, factor)
+
+    if kind.state:
+        @ptx_kernel(**_options(kind))
+        def noting(
+            q: TensorMap, k: TensorMap, v: TensorMap, out: Ptr[dtype], state: Ptr[f32], q_starts: Ptr[s32],
+            k_starts: Ptr[s32], group: u32, factor: f32,
+        ) -> None:
+            run((q, k, v), out, state, (q_starts, k_starts), group, factor)
+
+        return noting
 
     @ptx_kernel(**_options(kind))
     def kernel(
         q: TensorMap, k: TensorMap, v: TensorMap, out: Ptr[dtype], q_starts: Ptr[s32], k_starts: Ptr[s32], group: u32,
         factor: f32,
     ) -> None:
-        begin, end = q_starts[ptx.ctaid.z], q_starts[ptx.ctaid.z + 1]
-        key_begin, key_end = k_starts[ptx.ctaid.z], k_starts[ptx.ctaid.z + 1]
-        rows = Rows(end - begin, key_end - key_begin, begin, key_begin)
-        own = out + ptx.mul.wide.u32(begin.bits(u32), ptx.nctaid.y * kind.dim)
-        _run(kind, (q, k, v), own, None, rows, group, factor)
+        run((q, k, v), out, None, (q_starts, k_starts), group, factor)
 
     return kernel
 
@@ -139,14 +153,19 @@ def attend(
 
 
 def attend_packed(
-    q: Any, k: Any, v: Any, out: Any, starts: tuple[Any, Any], most: int, *, causal: bool, scale: float, **options: Any
+    q: Any, k: Any, v: Any, out: Any, starts: tuple[Any, Any], most: int, *, causal: bool, scale: float,
+    state: Any = None, **options: Any,
 ) -> Any:
-    """The same for `attention.varlen_attention`: ``starts`` of queries and of keys, ``most`` queries of a sequence."""
+    """The same for `attention.varlen_attention`: ``starts`` of queries and of keys, ``most`` queries of a sequence.
+
+    ``state`` is of shape ``[T, Hq]``.
+    """
     heads, key_heads, dim = q.shape[1], k.shape[1], q.shape[2]
-    kind = Kind(arguments.floating("q", q), dim, causal, scale < 0, packed=True)
+    kind = Kind(arguments.floating("q", q), dim, causal, scale < 0, state is not None, packed=True)
     plan = plan_of(dim, causal)
     launch = packed_kernel(kind).configure(
         (cdiv(most, plan.queries), heads, starts[0].shape[0] - 1), plan.threads, shared=plan.shared, **options
     )
-    launch(*_maps(kind, plan, q=q, k=k, v=v), out, *starts, heads // key_heads, _factor(scale))
+    states = () if state is None else (state,)
+    launch(*_maps(kind, plan, q=q, k=k, v=v), out, *states, *starts, heads // key_heads, _factor(scale))
     return out

@@ -11,81 +11,39 @@ dk and dv are the same.
 
 The formulas stand in `ptxdsl.kernels.flash_backward`.
 
-Queries and keys that a tile has beyond the end of a sequence are 0, and a weight of theirs is made 0.
+Queries and keys that a tile has beyond the end of a sequence are 0, and a weight of theirs is made 0. Copies of packed
+sequences bring those of the next one there, which the warpgroups set to 0 before they multiply: a weight of 0 times
+infinity is NaN.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from math import e, log2
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import (
-    Kernel, Pipeline, Ptr, ScalarType, TensorMap, cdiv, dynamic_shared, f32, loop, maximum, mbarrier, minimum,
-    otherwise, ptx, ptx_kernel, reg, s32, select, tensor_map, tiles, tma, u32, wgmma, when,
+    Kernel, Pipeline, Ptr, TensorMap, cdiv, dynamic_shared, f32, loop, mbarrier, otherwise, ptx, ptx_kernel, reg, s32,
+    select, tensor_map, tiles, tma, u32, wgmma, when,
 )
 
 from .. import arguments
+from ..sequences import length_type, rows_of, side_of
 from . import flash_states
-from .flash_groups import thread_row
-from .flash_plans import GROUP, ROWS, SLAB, STAGES
-from .flash_states import PART
+from .flash_backward_plans import DIMS, GROUPS, KEYS, Kind, Plan, Work, plan_of, work_of
+from .flash_groups import clear_rows, store_rows, thread_row
+from .flash_plans import GROUP, ROWS, SLAB, STAGES, box_of, place_at
+from .flash_states import PART, Shape
 from .staging import Writer
 
-__all__ = ["DIMS", "Kind", "Plan", "backward_kernel", "differentiate", "plan_of"]
+__all__ = ["DIMS", "Kind", "Plan", "backward_kernel", "differentiate", "differentiate_packed", "plan_of"]
 
-DIMS = (64, 128)
-"""Head dimensions that tiles are made for; others are taken as the next one, and filled with 0 by the copies."""
-KEYS, GROUPS = 2 * ROWS, 2
-"""Of a block, and the warpgroups that share them."""
 _REGISTERS = 24, 240
 """Of the threads that copy and multiply."""
 _TOGETHER, _ALONE = 1, 2
 """Named barriers: of both warpgroups, and of the first one alone."""
 _NEVER = 1 << 30
 """The first query that sees a key that is not there."""
-
-
-class Plan(NamedTuple):
-    """Tiles of ``queries`` rows and ``dim`` columns, whose product with the slopes is as large for either."""
-
-    dim: int
-    queries: int
-
-    @property
-    def threads(self) -> int:
-        return (GROUPS + 1) * GROUP
-
-    @property
-    def shared(self) -> int:
-        """Bytes of dynamic shared memory."""
-        states, slopes, sums = 2 * self.queries * 4, KEYS * self.queries * 2, GROUPS * ROWS * SLAB * 4
-        return (2 * KEYS + 2 * STAGES * self.queries) * self.dim * 2 + STAGES * (states + slopes) + sums
-
-
-def plan_of(dim: int) -> Plan:
-    """The plan for a head dimension: 64 scores a thread, or half as many where sums of 128 columns take the place.
-
-    >>> plan_of(80)
-    Plan(dim=128, queries=64)
-    """
-    return Plan(64, 128) if dim <= 64 else Plan(128, 64)
-
-
-class Kind(NamedTuple):
-    """What a kernel is made for."""
-
-    dtype: ScalarType
-    dim: int
-    causal: bool
-
-
-class _Range(NamedTuple):
-    """The tiles of queries of a block, from ``begin`` to ``end``; those before ``split`` need a mask."""
-
-    begin: Any
-    split: Any
-    end: Any
 
 
 class _Block:
@@ -108,23 +66,25 @@ class _Block:
         self.ready = mbarrier.declare()
         mbarrier.start(*self.q_pipe.bars, *self.gradient_pipe.bars, (self.ready, 1))
 
-    def produce(self, maps: tuple[Any, ...], key_head: Any, first: Any, group: Any, rows: _Range, tiles_: Any) -> None:
-        """Copy the keys and values from ``first`` on, and tiles of queries, by one thread."""
+    def produce(self, maps: tuple[Any, ...], work: Work) -> None:
+        """Copy the keys and values, and tiles of queries, by one thread."""
         k, v, q, gradient, states = maps
         for each in maps:
             tma.prefetch_map(each)
+        packed, rows = self.kind.packed, work.rows
         mbarrier.arrive(self.ready, expect_tx=self.k.nbytes + self.v.nbytes)
-        tma.load(self.k, k, (key_head, first, 0), self.ready)
-        tma.load(self.v, v, (key_head, first, 0), self.ready)
+        at = place_at(packed, work.key_head, work.first + rows.key_begin)
+        tma.load(self.k, k, at, self.ready)
+        tma.load(self.v, v, at, self.ready)
         q_side, gradient_side = self.q_pipe.producer(), self.gradient_pipe.producer()
-        with loop(group) as member:
-            head = key_head * group + member
-            with loop(rows.begin, rows.end) as tile:
-                slot, row = q_side.acquire(), tile * self.plan.queries
-                tma.load(self.q[slot], q, (head, row, 0), slot.full)
-                tma.load(self.states[slot].at(0, 0), states, (head * tiles_ + tile.bits(u32), 0), slot.full)
-                slot = gradient_side.acquire()
-                tma.load(self.gradient[slot], gradient, (head, row, 0), slot.full)
+        with loop(work.group) as member, loop(work.begin, work.end) as tile:
+            head, state = work.state(member, tile)
+            at = place_at(packed, head, tile * self.plan.queries + rows.begin)
+            slot = q_side.acquire()
+            tma.load(self.q[slot], q, at, slot.full)
+            tma.load(self.states[slot].at(0, 0), states, (state, 0), slot.full)
+            slot = gradient_side.acquire()
+            tma.load(self.gradient[slot], gradient, at, slot.full)
 
 
 def _multiply(sums: Any, a: Any, b: Any, accumulate: bool = True) -> None:
@@ -157,28 +117,42 @@ class _Group:
         """All threads of the warpgroup."""
         ptx.barrier.cta.sync(self.number + _ALONE, GROUP)
 
-    def accumulate(self, dq: Any, key_head: Any, group: Any, rows: _Range, tiles_: Any) -> None:
-        """Go over the tiles of queries, of which a head has ``tiles_``."""
+    def accumulate(self, dq: Any, work: Work) -> None:
+        """Go over the tiles of queries."""
         mbarrier.wait(self.block.ready, 0)
-        with loop(group) as member:
-            head = key_head * group + member
-            with loop(rows.begin, rows.split) as tile:
-                self.step(dq, head, tiles_, tile, True)
-            with loop(rows.split, rows.end) as tile:
-                self.step(dq, head, tiles_, tile, False)
+        if self.kind.packed:
+            self.clear(work.rows.keys - work.first, self.block.k, self.block.v)
+        with loop(work.group) as member:
+            with loop(work.begin, work.split) as tile:
+                self.step(dq, work, member, tile, True)
+            with loop(work.split, work.end) as tile:
+                self.step(dq, work, member, tile, False)
 
-    def step(self, dq: Any, head: Any, tiles_: Any, tile: Any, masked: bool) -> None:
+    def clear(self, left: Any, *tiles_: Any) -> None:
+        """Set the rows of tiles beyond the ``left`` first ones to 0, by both warpgroups."""
+        with when(left < tiles_[0].shape[0]):
+            for tile in tiles_:
+                clear_rows(tile, left.bits(u32), GROUPS * GROUP)
+            tma.fence()
+            ptx.barrier.cta.sync(_TOGETHER, GROUPS * GROUP)
+
+    def step(self, dq: Any, work: Work, member: Any, tile: Any, masked: bool) -> None:
         """Add what a tile of queries gives to the sums of keys and values, and to dq."""
         block, dtype = self.block, self.kind.dtype
         beside = self.plan.queries == SLAB  # registers are left for a product of weights that runs beside the slopes
+        first = tile * self.plan.queries
         q_slot = self.q_side.wait()
         queries, states = block.q[q_slot], block.states[q_slot]
+        if self.kind.packed:
+            gradient_slot = self.gradient_side.wait()
+            self.clear(work.rows.queries - first, queries, block.gradient[gradient_slot])
         _multiply(self.scores, self.k, queries.T, False)
-        gradient_slot = self.gradient_side.wait()
+        if not self.kind.packed:
+            gradient_slot = self.gradient_side.wait()
         gradients = block.gradient[gradient_slot]
         _multiply(self.slopes, self.v, gradients.T, False)
         wgmma.wait(1)
-        self.weigh(states, tile * self.plan.queries, masked)
+        self.weigh(states, first, masked)
         weights = self.scores.fragment(dtype) if beside else None
         wgmma.wait(0)
         if beside:
@@ -195,7 +169,7 @@ class _Group:
         wgmma.wait(1)
         q_slot.release(pred=self.leads)
         wgmma.wait(0)
-        self.add_queries(dq, head * tiles_ + tile.bits(u32))
+        self.add_queries(dq, work.state(member, tile)[1])
 
     def weigh(self, states: Any, first: Any, masked: bool) -> None:
         """Replace scores by weights, of which those of keys that a query does not see are 0."""
@@ -253,61 +227,64 @@ class _Group:
             ptx["cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32"](to, staged, PART * 4)
             tma.commit()
 
-    def store(self, dk: Any, dv: Any, key_head: Any, first: Any, scale: Any) -> None:
-        """The gradients of keys and values, by way of the tiles of these."""
+    def store(self, dk: Any, dv: Any, work: Work, scale: Any) -> None:
+        """The gradients of keys and values, by way of the tiles of these: by tensor copies, or row by row if packed."""
         ptx.barrier.cta.sync(_TOGETHER, GROUPS * GROUP)
         writer = Writer(self.kind.dtype)
         self.k_sums.map(lambda v: v * scale)
         writer.write(self.k, self.k_sums.blocks[0], 0)
         writer.write(self.v, self.v_sums.blocks[0], 0)
-        tma.fence()
-        self.meet()
+        first = work.first + (self.number * ROWS).bits(s32)
+        if self.kind.packed:
+            self.meet()
+            heads, dim, left = ptx.nctaid.y, self.kind.dim, work.rows.keys - first
+            own = side_of(first + work.rows.key_begin, left, work.key_head, heads, True).first * dim
+            store_rows(self.k, dk + own, heads * dim, left, dim)
+            store_rows(self.v, dv + own, heads * dim, left, dim)
+        else:
+            tma.fence()
+            self.meet()
+            with when(self.leads):
+                at = (work.key_head, first, 0)
+                tma.store(dk, at, self.k)
+                tma.store(dv, at, self.v)
+                tma.commit()
         with when(self.leads):
-            at = (key_head, first + (self.number * ROWS).bits(s32), 0)
-            tma.store(dk, at, self.k)
-            tma.store(dv, at, self.v)
-            tma.commit()
             tma.wait(0, read=True)
-
-
-def _range(kind: Kind, plan: Plan, first: Any, queries: Any, keys: Any) -> _Range:
-    """The tiles of queries that see the keys from ``first`` on; of the last keys all need a mask."""
-    shift, end = keys - queries, cdiv(queries.bits(u32), plan.queries).bits(s32)
-    begin, split = reg(s32, 0).copy(), reg(s32, 0).copy()
-    if kind.causal:
-        begin = minimum(end, (maximum(0, first - shift).bits(u32) // plan.queries).bits(s32))
-        last = maximum(0, first + KEYS - 1 - shift).bits(u32)
-        split = minimum(end, cdiv(last, plan.queries).bits(s32))
-    return _Range(begin, select(first + KEYS > keys, end, split), end)
 
 
 @cache
 def backward_kernel(kind: Kind) -> Kernel:
-    """``(k, v, q, gradient, states, sums of dq, dk, dv, queries, keys, heads a key head, factor, scale)``."""
-    plan = plan_of(kind.dim)
-    name = f"hopper_flash_backward_{kind.dtype}_hd{kind.dim}{'_causal' * kind.causal}"
+    """``(k, v, q, gradient, states, sums of dq, dk, dv, queries, keys, heads a key head, tiles, factor, scale)``.
+
+    ``tiles`` are those of a head. Of packed sequences `sequences` has what ``queries`` and ``keys`` are, and ``dk`` and
+    ``dv`` are pointers.
+    """
+    plan, length = plan_of(kind.dim), length_type(kind.packed)
+    name = f"hopper_{'packed_' * kind.packed}flash_backward_{kind.dtype}_hd{kind.dim}{'_causal' * kind.causal}"
+    target: Any = Ptr[kind.dtype] if kind.packed else TensorMap
 
     @ptx_kernel(name=name, maxntid=plan.threads, minnctapersm=1)
     def kernel(
-        k: TensorMap, v: TensorMap, q: TensorMap, gradient: TensorMap, states: TensorMap, dq: Ptr[f32],
-        dk: TensorMap, dv: TensorMap, queries: s32, keys: s32, group: u32, factor: f32, scale: f32,
+        k: TensorMap, v: TensorMap, q: TensorMap, gradient: TensorMap, states: TensorMap, dq: Ptr[f32], dk: target,
+        dv: target, queries: length, keys: length, group: u32, tiles_: u32, factor: f32, scale: f32,
     ) -> None:
-        # With a mask the first keys are seen by the most queries: they begin first.
-        first, key_head = (ptx.ctaid.x * KEYS).bits(s32), ptx.ctaid.y
-        rows, tiles_ = _range(kind, plan, first, queries, keys), cdiv(queries.bits(u32), plan.queries)
+        rows = rows_of(queries, keys, kind.packed)
+        work = work_of(kind, plan, rows, group, tiles_)
+        if kind.packed:
+            ptx.ret(pred=work.first >= rows.keys)
         block = _Block(kind, plan)
         with when(wgmma.number() == GROUPS):
             ptx.setmaxnreg.dec.sync.aligned.u32(_REGISTERS[0])
             with when(ptx.tid.x == GROUPS * GROUP):
-                maps = (k, v, q, gradient, states)
-                block.produce(maps, key_head, first, group, rows, tiles_)
+                block.produce((k, v, q, gradient, states), work)
         with otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(_REGISTERS[1])
-            own = [first + (wgmma.number() * ROWS).bits(s32) + thread_row(half) for half in range(2)]
-            seen = [key - (keys - queries) if kind.causal else reg(s32, 0).copy() for key in own]
-            mine = _Group(block, factor, [select(key < keys, low, _NEVER) for key, low in zip(own, seen)])
-            mine.accumulate(dq, key_head, group, rows, tiles_)
-            mine.store(dk, dv, key_head, first, scale)
+            own = [work.first + (wgmma.number() * ROWS).bits(s32) + thread_row(half) for half in range(2)]
+            seen = [key - (rows.keys - rows.queries) if kind.causal else reg(s32, 0).copy() for key in own]
+            mine = _Group(block, factor, [select(key < rows.keys, low, _NEVER) for key, low in zip(own, seen)])
+            mine.accumulate(dq, work)
+            mine.store(dk, dv, work, scale)
 
     return kernel
 
@@ -319,24 +296,60 @@ def differentiate(
 
     ``out`` and ``logarithms`` are what `flash.attend` gives. D is 128 at most.
     """
-    (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
-    kind, plan = Kind(arguments.floating("q", q), dim, causal), plan_of(dim)
-    every, count = batch * heads, cdiv(queries, plan.queries)
-    made = tuple(arguments.empty_like(x, tuple(x.shape), kind.dtype) for x in (q, k, v))
-    states = arguments.empty_like(q, (every * count, 2 * plan.queries), f32)
-    sums = arguments.empty_like(q, (every * count, GROUPS * PART), f32)
-    flash_states.prepare(out, gradient, logarithms, states, sums, plan.queries, **options)
+    made = tuple(arguments.empty_like(x, tuple(x.shape), arguments.floating("q", q)) for x in (q, k, v))
+    (heads, queries, dim), (key_heads, keys, _) = q.shape[1:], k.shape[1:]
+    tiles_ = cdiv(queries, plan_of(dim).queries)
+    for some in arguments.spans(q.shape[0]):
+        shape = Shape(some.stop - some.start, heads, queries, tiles_, queries)
+        arrays = [x[some].reshape(-1, *x.shape[2:]) for x in (k, v, q, gradient)]
+        results = [x[some].reshape(-1, *x.shape[2:]) for x in made]
+        _launch(
+            arrays, results, (out[some], logarithms[some]), shape, (keys, keys), key_heads, causal, scale, **options
+        )
+    return made
+
+
+def differentiate_packed(
+    q: Any, k: Any, v: Any, gradient: Any, out: Any, logarithms: Any, made: tuple[Any, Any, Any],
+    starts: tuple[Any, Any], most: tuple[int, int], *, causal: bool, scale: float, **options: Any,
+) -> None:
+    """The same for `attention.varlen_attention_backward`, which gives the arrays that are to be ``made``.
+
+    ``starts`` are those of queries and of keys, ``most`` what a sequence has of them.
+    """
+    rows, heads, dim = q.shape
+    count = starts[0].shape[0] - 1
+    shape = Shape(count, heads, most[0], rows // plan_of(dim).queries + count, starts[0])
+    _launch(
+        [k, v, q, gradient], list(made), (out, logarithms), shape, (most[1], starts[1]), k.shape[1], causal, scale,
+        **options,
+    )
+
+
+def _launch(
+    arrays: list[Any], made: list[Any], forward: tuple[Any, Any], shape: Shape, keys: tuple[int, Any], key_heads: int,
+    causal: bool, scale: float, **options: Any,
+) -> None:
+    """All three kernels; ``keys`` are the most of a sequence, and what the kernel is told of them."""
+    packed, dim = not isinstance(shape.lengths, int), arrays[0].shape[-1]
+    kind, plan = Kind(arguments.floating("q", arrays[2]), dim, causal, packed), plan_of(dim)
+    every = shape.heads * shape.tiles * (1 if packed else shape.sequences)
+    states = arguments.empty_like(made[0], (every, 2 * plan.queries), f32)
+    sums = arguments.empty_like(made[0], (every, GROUPS * PART), f32)
+    (out, logarithms), gradient = forward, arrays[3]
+    flash_states.prepare(out, gradient, logarithms, states, sums, shape, plan.queries, **options)
 
     def mapped(array: Any, rows: int) -> Any:
-        return tensor_map(array.reshape(-1, *array.shape[2:]), (1, rows, SLAB), swizzle=2 * SLAB)
+        return tensor_map(array, box_of(packed, rows), swizzle=2 * SLAB)
 
-    maps = [
-        mapped(k, KEYS), mapped(v, KEYS), mapped(q, plan.queries), mapped(gradient, plan.queries),
-        tensor_map(states, (1, 2 * plan.queries)), sums, mapped(made[1], ROWS),
-        mapped(made[2], ROWS),
-    ]
-    grid = cdiv(keys, KEYS), batch * key_heads
-    run = backward_kernel(kind).configure(grid, plan.threads, shared=plan.shared, **options)
-    run(*maps, queries, keys, heads // key_heads, scale * log2(e), scale)
-    flash_states.finish(sums, made[0], plan.queries, scale, **options)
-    return made
+    boxes = KEYS, KEYS, plan.queries, plan.queries
+    maps = [mapped(array, rows) for array, rows in zip(arrays, boxes)]
+    targets = made[1:] if packed else [mapped(array, ROWS) for array in made[1:]]
+    run = backward_kernel(kind).configure(
+        (cdiv(keys[0], KEYS), key_heads, shape.sequences), plan.threads, shared=plan.shared, **options
+    )
+    run(
+        *maps, tensor_map(states, (1, 2 * plan.queries)), sums, *targets, shape.lengths, keys[1],
+        shape.heads // key_heads, shape.tiles, scale * log2(e), scale,
+    )
+    flash_states.finish(sums, made[0], shape, plan.queries, scale, **options)

@@ -23,8 +23,9 @@ from ... import (
 )
 
 from .. import arguments, storage
+from ..sequences import Rows
 from .flash_groups import Block, Group, thread_row
-from .flash_places import Rows, place_of
+from .flash_places import place_of
 from .flash_plans import GROUP, ROWS, STAGES, Kind, Plan
 
 __all__ = ["DIMS", "EightBits", "attend", "eight_kernel", "plan_of", "shared_bytes"]

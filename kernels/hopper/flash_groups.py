@@ -256,13 +256,17 @@ class Group:
         self.meet()
         store_rows(tile, to, pitch, left, self.kind.dim)
 
-    def note(self, state: Any, row: Any, queries: Any) -> None:
-        """Store the logarithm of each row's sum of weights, -inf of none; ``row`` is that of the warpgroup's first."""
+    def note(self, state: Any, row: Any, queries: Any, head: Any) -> None:
+        """Store the logarithm of each row's sum of weights, -inf of none; ``row`` is that of the warpgroup's first.
+
+        Those of packed sequences have one of each head a row.
+        """
         for half, (top, total) in enumerate(zip(self.softmax.top, self.softmax.total)):
             whole = warp.reduce_sum(total, 4)
             logarithm = (top * self.softmax.factor + ptx.lg2.approx.f32(whole)) * log(2)
             at = row + thread_row(half)
-            state.store(at, logarithm, pred=(at < queries) & ((ptx.laneid & 3) == 0))
+            place = at.bits(u32) * ptx.nctaid.y + head if self.kind.packed else at
+            state.store(place, logarithm, pred=(at < queries) & ((ptx.laneid & 3) == 0))
 
 
 def clear_rows(tile: Any, first: Any, threads: int) -> None:

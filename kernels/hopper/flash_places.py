@@ -6,19 +6,11 @@ from typing import Any, NamedTuple
 
 from ... import cdiv, maximum, minimum, ptx, s32, u32, wgmma
 
+from ..sequences import Rows
 from .flash_groups import thread_row
 from .flash_plans import ROWS, Kind, Plan
 
-__all__ = ["Place", "Rows", "place_of"]
-
-
-class Rows(NamedTuple):
-    """The queries and keys of a sequence: where they begin in the arrays, and how many they are; s32."""
-
-    queries: Any
-    keys: Any
-    begin: Any = 0
-    key_begin: Any = 0
+__all__ = ["Place", "place_of"]
 
 
 class Place(NamedTuple):

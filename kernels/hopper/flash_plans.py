@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ... import ScalarType
 
-__all__ = ["DIMS", "GROUP", "ROWS", "SLAB", "STAGES", "Kind", "Plan", "plan_of"]
+__all__ = ["DIMS", "GROUP", "ROWS", "SLAB", "STAGES", "Kind", "Plan", "box_of", "place_at", "plan_of"]
 
 DIMS = (64, 128, 256)
 """Head dimensions that tiles are made for; others are taken as the next one, and filled with 0 by the copies."""
@@ -63,9 +63,17 @@ class Kind(NamedTuple):
     """Whether sequences lie one behind the other, (rows, heads, D): what follows a sequence is another one."""
 
     def at(self, head: Any, row: Any) -> tuple[Any, Any, int]:
-        """The coordinates of a row of a head in a tensor map."""
-        return (row, head, 0) if self.packed else (head, row, 0)
+        return place_at(self.packed, head, row)
 
     def box(self, rows: int) -> tuple[int, int, int]:
-        """The box of a tensor map for so many rows of a head."""
-        return (rows, 1, SLAB) if self.packed else (1, rows, SLAB)
+        return box_of(self.packed, rows)
+
+
+def place_at(packed: bool, head: Any, row: Any) -> tuple[Any, Any, int]:
+    """The coordinates of a row of a head in a tensor map."""
+    return (row, head, 0) if packed else (head, row, 0)
+
+
+def box_of(packed: bool, rows: int) -> tuple[int, int, int]:
+    """The box of a tensor map for so many rows of a head."""
+    return (rows, 1, SLAB) if packed else (1, rows, SLAB)

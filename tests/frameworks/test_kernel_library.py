@@ -291,6 +291,37 @@ def test_attention() -> None:
     assert torch.autograd.gradcheck(attention.flash_attention, (q.detach(), k, v.detach()))
 
 
+def test_attention_of_packed_sequences() -> None:
+    q, k, v = double(6, 2, 16), double(8, 1, 16), double(8, 1, 16)
+    starts = torch.tensor([1, 3, 5], dtype=torch.int32), torch.tensor([0, 4, 7], dtype=torch.int32)
+
+    def attend(*x: Any) -> Any:
+        return attention.varlen_attention(*x, *starts, causal=True, scale=0.3)[1:5]
+
+    assert torch.autograd.gradcheck(attend, (q, k, v))
+
+
+def test_attention_of_packed_sequences_by_wgmma() -> None:
+    """The backward pass takes what the forward one has recorded."""
+    q, k, v = (torch.randn(shape).bfloat16().requires_grad_() for shape in ((60, 2, 64), (70, 1, 64), (70, 1, 64)))
+    exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    gradient = torch.randn(60, 2, 64).bfloat16()
+    starts = [torch.tensor(ends, dtype=torch.int32) for ends in ([0, 20, 60], [0, 25, 70])]
+    for first, last, key_first, key_last in ((0, 20, 0, 25), (20, 60, 25, 70)):
+        mine, theirs, values = (
+            x[part].transpose(0, 1)[None] for x, part in zip(
+                exact, (slice(first, last), slice(key_first, key_last), slice(key_first, key_last))
+            )
+        )
+        wide = theirs.expand(1, 2, -1, -1), values.expand(1, 2, -1, -1)
+        whole = torch.nn.functional.scaled_dot_product_attention(mine, *wide)
+        whole.backward(gradient[first:last].double().transpose(0, 1)[None])
+    out = attention.varlen_attention(q, k, v, *starts, tensor_cores="wgmma", max_seqlen_q=40, max_seqlen_k=45)
+    for got, want in zip(torch.autograd.grad(out, (q, k, v), gradient), exact):
+        assert want.grad is not None
+        assert (got.double() - want.grad).abs().max() <= 1.2e-2 * want.grad.abs().max()
+
+
 def test_attention_by_wgmma() -> None:
     """Its backward pass takes what the forward one has recorded, but where the same bits are wanted each time."""
     shapes = (1, 2, 40, 64), (1, 1, 50, 64), (1, 1, 50, 64)

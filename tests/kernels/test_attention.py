@@ -13,7 +13,7 @@ import pytest
 
 from ptxdsl import LaunchError, bf16, f16, f32, f64, to_device
 from ptxdsl.config import override
-from ptxdsl.kernels import attention
+from ptxdsl.kernels import attention, attention_arguments
 from ptxdsl.kernels.attention_arguments import check_size
 from ptxdsl.kernels.reference import attention as reference
 from ptxdsl.kernels.reference import causal as causal_mask
@@ -194,7 +194,7 @@ def test_tensor_cores_are_for_a_gpu(rng: np.random.Generator, monkeypatch: pytes
     exact, rounded = (attention.flash_attention(q, k, v, tensor_cores=chosen) for chosen in (False, True))
     assert (exact != rounded).any()
     assert (attention.flash_attention(q, k, v) == exact).all()
-    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    monkeypatch.setattr(attention_arguments, "backend_name", lambda: "a GPU")
     assert (attention.flash_attention(q, k, v) == rounded).all()
     apart = np.empty(q.size + 8, np.float16)
     odd = apart[1 + (-apart.ctypes.data // 2) % 8 :][: q.size].reshape(q.shape)
@@ -214,7 +214,7 @@ def test_tensor_cores_take_16_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.hint == "leave `tensor_cores` out"
     with pytest.raises(LaunchError, match='^tensor_cores is 2; it can be True, False, None, "wgmma" or "wmma"\n'):
         attention.flash_attention(*zeros(3, 1, 1, 2, 16), tensor_cores=2)  # type: ignore[arg-type]
-    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    monkeypatch.setattr(attention_arguments, "backend_name", lambda: "a GPU")
     assert attention.flash_attention(*zeros(3, 1, 1, 2, 16)).dtype == np.float32
 
 

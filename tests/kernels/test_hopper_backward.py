@@ -13,7 +13,7 @@ import pytest
 from ptxdsl import LaunchError, bf16, f16
 from ptxdsl.config import override
 from ptxdsl.gpu.assembler import assemble_module
-from ptxdsl.kernels import arguments, attention
+from ptxdsl.kernels import arguments, attention, attention_arguments
 from ptxdsl.kernels.hopper import flash_states
 from ptxdsl.kernels.hopper.flash_backward import DIMS, Kind, backward_kernel, plan_of
 from ptxdsl.kernels.reference import attention_gradients
@@ -135,9 +135,9 @@ def test_dispatch(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> 
     g, q, k, v = (rng.standard_normal((1, 1, n, 72)).astype(np.float16) for n in (20, 20, 30, 30))
     known = {by: attention.flash_attention_backward(g, q, k, v, tensor_cores=by) for by in ("wgmma", "mma")}
     assert any((a != b).any() for a, b in zip(known["wgmma"], known["mma"]))
-    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    monkeypatch.setattr(attention_arguments, "backend_name", lambda: "a GPU")
     for number, by in ((90, "wgmma"), (80, "mma"), (100, "mma")):
-        monkeypatch.setattr(attention, "capability", lambda number=number: number)
+        monkeypatch.setattr(attention_arguments, "capability", lambda number=number: number)
         found = attention.flash_attention_backward(g, q, k, v)
         assert all((a == b).all() for a, b in zip(found, known[by]))
 

@@ -12,7 +12,7 @@ import pytest
 
 from ptxdsl import bf16, f16
 from ptxdsl.gpu.assembler import assemble_module
-from ptxdsl.kernels import attention
+from ptxdsl.kernels import attention, attention_arguments
 from ptxdsl.kernels.hopper.flash import DIMS, Kind, attend, flash_kernel, plan_of
 from ptxdsl.kernels.reference import attention as reference
 from ptxdsl.kernels.reference import causal as causal_mask
@@ -144,8 +144,8 @@ def test_dispatch(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> 
     q, k, v = (made(rng, np.float16, 1, 1, n, 64) for n in (70, 300, 300))
     forced = {word: attention.flash_attention(q, k, v, tensor_cores=word) for word in ("wgmma", "wmma")}
     assert (forced["wgmma"] != forced["wmma"]).any()
-    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    monkeypatch.setattr(attention_arguments, "backend_name", lambda: "a GPU")
     for number, word in ((90, "wgmma"), (80, "wmma"), (100, "wmma")):
-        monkeypatch.setattr(attention, "capability", lambda number=number: number)
+        monkeypatch.setattr(attention_arguments, "capability", lambda number=number: number)
         for wanted in (None, True):
             assert (attention.flash_attention(q, k, v, tensor_cores=wanted) == forced[word]).all()

@@ -12,7 +12,7 @@ import pytest
 from ptxdsl import LaunchError, bf16, f16
 from ptxdsl.config import override
 from ptxdsl.gpu.assembler import assemble_module
-from ptxdsl.kernels import attention
+from ptxdsl.kernels import attention, attention_arguments
 from ptxdsl.kernels.hopper.flash import Kind, packed_kernel, plan_of
 from ptxdsl.kernels.reference import attention as reference
 from ptxdsl.kernels.reference import causal as causal_mask
@@ -125,9 +125,9 @@ def test_dispatch(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> 
     given = packed(rng, np.float16, [(20, 30)], (1, 1), 64)
     known = {word: attention.varlen_attention(*given, tensor_cores=word)[2:22] for word in ("wgmma", False)}
     assert (known["wgmma"] != known[False]).any()
-    monkeypatch.setattr(attention, "backend_name", lambda: "a GPU")
+    monkeypatch.setattr(attention_arguments, "backend_name", lambda: "a GPU")
     for number, word in ((90, "wgmma"), (80, False), (100, False)):
-        monkeypatch.setattr(attention, "capability", lambda number=number: number)
+        monkeypatch.setattr(attention_arguments, "capability", lambda number=number: number)
         assert (attention.varlen_attention(*given)[2:22] == known[word]).all()
 
 
