@@ -180,7 +180,7 @@ def _gradients(
     for count, own in given.parts():
         if logarithms is not None:
             hopper_backward.differentiate_packed(
-                *arrays, out, logarithms, made, own, most, causal=causal, scale=given.factor
+                arrays, made, (out, logarithms), own, most, causal=causal, scale=given.factor
             )
         elif dtype in (f16, bf16):
             _by_mma(dtype, arrays, made, own, count, most, causal, given.factor)

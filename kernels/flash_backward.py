@@ -52,7 +52,7 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = Fal
 
     Of ``packed`` sequences, `sequences` has what ``queries`` and ``keys`` are.
     """
-    length = length_type(packed)
+    length: Any = length_type(packed)
 
     @ptx_kernel(
         name=f"flash_backward_{'packed_' * packed}queries_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32
@@ -102,7 +102,7 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = Fal
 @cache
 def keys_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
     """``(q, k, v, gradient, states, dk, dv, queries, keys, heads a key head, scale)``: a key a warp."""
-    length = length_type(packed)
+    length: Any = length_type(packed)
 
     @ptx_kernel(
         name=f"flash_backward_{'packed_' * packed}keys_{dtype}_hd{dim}{'_causal' * causal}", reqntid=WARPS * 32

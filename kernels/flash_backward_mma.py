@@ -94,7 +94,7 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = Fal
     Of ``packed`` sequences, `sequences` has what ``queries`` and ``keys`` are.
     """
     matrix: Any = Array[dtype, 3]
-    length = length_type(packed)
+    length: Any = length_type(packed)
 
     @ptx_kernel(
         name=f"flash_backward_{'packed_' * packed}queries_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS
@@ -169,7 +169,7 @@ def queries_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = Fal
 def keys_kernel(dtype: ScalarType, dim: int, causal: bool, packed: bool = False) -> Kernel:
     """``(q, k, v, gradient, states, dk, dv, queries, keys, heads a key head, scale)``, as of :func:`queries_kernel`."""
     matrix: Any = Array[dtype, 3]
-    length = length_type(packed)
+    length: Any = length_type(packed)
 
     @ptx_kernel(
         name=f"flash_backward_{'packed_' * packed}keys_mma_{dtype}_hd{dim}{'_causal' * causal}", reqntid=THREADS

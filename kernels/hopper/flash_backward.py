@@ -260,9 +260,10 @@ def backward_kernel(kind: Kind) -> Kernel:
     ``tiles`` are those of a head. Of packed sequences `sequences` has what ``queries`` and ``keys`` are, and ``dk`` and
     ``dv`` are pointers.
     """
-    plan, length = plan_of(kind.dim), length_type(kind.packed)
+    plan, dtype = plan_of(kind.dim), kind.dtype
+    length: Any = length_type(kind.packed)
     name = f"hopper_{'packed_' * kind.packed}flash_backward_{kind.dtype}_hd{kind.dim}{'_causal' * kind.causal}"
-    target: Any = Ptr[kind.dtype] if kind.packed else TensorMap
+    target: Any = Ptr[dtype] if kind.packed else TensorMap
 
     @ptx_kernel(name=name, maxntid=plan.threads, minnctapersm=1)
     def kernel(
@@ -310,18 +311,20 @@ def differentiate(
 
 
 def differentiate_packed(
-    q: Any, k: Any, v: Any, gradient: Any, out: Any, logarithms: Any, made: tuple[Any, Any, Any],
-    starts: tuple[Any, Any], most: tuple[int, int], *, causal: bool, scale: float, **options: Any,
+    arrays: list[Any], made: tuple[Any, ...], forward: tuple[Any, Any], starts: tuple[Any, Any],
+    most: tuple[int, int], *, causal: bool, scale: float, **options: Any,
 ) -> None:
     """The same for `attention.varlen_attention_backward`, which gives the arrays that are to be ``made``.
 
-    ``starts`` are those of queries and of keys, ``most`` what a sequence has of them.
+    ``arrays`` are q, k, v and the gradient, ``forward`` the result and the logarithms; ``starts`` are those of queries
+    and of keys, ``most`` what a sequence has of them.
     """
+    q, k, v, gradient = arrays
     rows, heads, dim = q.shape
     count = starts[0].shape[0] - 1
     shape = Shape(count, heads, most[0], rows // plan_of(dim).queries + count, starts[0])
     _launch(
-        [k, v, q, gradient], list(made), (out, logarithms), shape, (most[1], starts[1]), k.shape[1], causal, scale,
+        [k, v, q, gradient], list(made), forward, shape, (most[1], starts[1]), k.shape[1], causal, scale,
         **options,
     )
 

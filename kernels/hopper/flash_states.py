@@ -86,7 +86,8 @@ def states_kernel(kind: Kind) -> Kernel:
     ``sums``, those of dq, are set to 0.
     """
     dtype, dim, rows, packed = kind
-    wide, length = _PARTS * PART // rows, length_type(packed)
+    wide = _PARTS * PART // rows
+    length: Any = length_type(packed)
 
     @ptx_kernel(name=kind.named("states"), reqntid=THREADS)
     def kernel(
@@ -118,7 +119,7 @@ def states_kernel(kind: Kind) -> Kernel:
 def finish_kernel(kind: Kind) -> Kernel:
     """``(sums, dq, queries, tiles of a head, scale)``: eight queries a block, of head y."""
     dtype, dim, rows, packed = kind
-    length = length_type(packed)
+    length: Any = length_type(packed)
 
     @ptx_kernel(name=kind.named("queries"), reqntid=THREADS)
     def kernel(sums: Ptr[f32], dq: Ptr[dtype], queries: length, tiles: u32, scale: f32) -> None:
