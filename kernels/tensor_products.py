@@ -9,11 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .. import ScalarType, bf16, f16, f32, reg, tensor_map, tiles
+from .. import (
+    Array, Kernel, Ptr, ScalarType, TensorMap, bf16, cdiv, f16, f32, ptx_kernel, reg, tensor_map, tiles, u32,
+)
+from .. import processors as processors_of
 
 from . import arguments, matrices
 
-__all__ = ["DTYPES", "EIGHT", "RESULTS", "SPAN", "End", "Product", "Ring", "map_of", "prepare"]
+__all__ = [
+    "DTYPES", "EIGHT", "RESULTS", "SPAN", "Division", "End", "Product", "Ring", "kernel_of", "launch", "map_of",
+    "prepare", "processors",
+]
 
 EIGHT = ("float8_e4m3fn", "float8_e5m2")
 DTYPES = ("float16", "bfloat16", *EIGHT)
@@ -77,6 +83,63 @@ def map_of(array: Any, dtype: ScalarType, extent: int, turned: bool) -> Any:
     return tensor_map(array, box, swizzle=SPAN)
 
 
+def processors(wanted: int | None, options: dict[str, Any]) -> int:
+    """Blocks to launch at most; those of the GPU that a launch with these options takes if None."""
+    if wanted is None:
+        return processors_of(options.get("backend"))
+    return arguments.size("processors", wanted, range(1, 1 << 16))
+
+
+class Division(NamedTuple):
+    """How a kernel divides a product: the ``tile`` of a cluster of ``blocks``, and what a block copies at once.
+
+    The ``boxes`` are rows of a, columns of b and rows of c.
+    """
+
+    tile: tuple[int, int]
+    blocks: int
+    boxes: tuple[int, int, int]
+    threads: int
+    shared: int
+
+
+def launch(
+    kernel: Kernel, product: Product, into: Division, bias: Any, scale: float, most: int, *further: Any, **options: Any
+) -> Any:
+    """Launch a kernel of :func:`kernel_of` on ``most`` multiprocessors; the result. ``further`` come after the maps."""
+    (m, n, k), (a, b, c) = product.shape, product.types
+    maps = [
+        map_of(array, dtype, extent, turned)
+        for array, dtype, extent, turned in zip((product.a, product.b), (a, b), into.boxes, product.turned)
+    ]
+    target = product.out
+    if product.copied:
+        target = tensor_map(product.out, (into.boxes[2], SPAN // c.bytes), swizzle=SPAN)
+    rows, columns = cdiv(m, into.tile[0]), cdiv(n, into.tile[1])
+    clusters = max(1, min(rows * columns, most // into.blocks))
+    run = kernel.configure(clusters * into.blocks, into.threads, shared=into.shared, **options)
+    factor = arguments.number("scale", scale)
+    run(*maps, *further, target, 0 if bias is None else bias, n, rows, columns, cdiv(k * a.bytes, SPAN), factor)
+    return product.out
+
+
+def kernel_of(kind: Any, name: str, run: Callable[..., None], **options: Any) -> Kernel:
+    """The kernel: ``(a, b, c, bias, columns of c, rows and columns of tiles of a cluster, steps along k, scale)``.
+
+    ``run`` traces it and is given all of these; the bias is 0 where the kind has none.
+    """
+    target: Any = TensorMap if kind.copied else Array[kind.c, 2]
+    added: Any = u32 if kind.bias is None else Ptr[kind.bias]
+
+    @ptx_kernel(name=name + "_bias" * (kind.bias is not None), **options)
+    def kernel(
+        a: TensorMap, b: TensorMap, c: target, bias: added, n: u32, rows: u32, columns: u32, steps: u32, scale: f32,
+    ) -> None:
+        run(a, b, c, bias, n, rows, columns, steps, scale)
+
+    return kernel
+
+
 class Ring:
     """The stages of a or b: as they are copied, and as they are multiplied."""
 
@@ -107,7 +170,8 @@ class End:
     """What is stored for a sum: ``activation(scale * sum + bias)``; ``column`` is added to each that it is given."""
 
     def __init__(self, kind: Any, bias: Any, n: Any, scale: Any, column: Any) -> None:
-        self.kind, self.bias, self.n, self.scale, self.column = kind, bias, n, scale, column
+        self.kind, self.n, self.scale, self.column = kind, n, scale, column
+        self.bias = None if kind.bias is None else bias
 
     def __call__(self, column: Any, values: list[Any]) -> list[Any]:
         """Of the sums of a column."""

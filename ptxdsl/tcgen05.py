@@ -36,17 +36,18 @@ from .language.block_needs import needs_flat_block
 from .language.errors import described, located
 from .language.values.literals import known_integer
 from .mma import Accumulator
+from .mma.block_scales import Scales, scaled_products
 from .mma.descriptors import STEP, address, along_k, distances, moves
 from .mma.operands import check_shapes, check_types, kind_named, multiple, predicate
 from .mma.sums import Held, accumulator
 from .tiles import Tile
 from .types import (
-    ScalarType, bf16, e2m1, e2m3, e3m2, e4m3, e5m2, f16, f32, s8, s32, tf32, u8, u32, u64,
+    ScalarType, bf16, e2m1, e2m3, e3m2, e4m3, e5m2, f16, f32, s8, s32, tf32, u8, u32, u64, ue8m0,
 )
 
 __all__ = [
-    "Memory", "Operand", "Sums", "allocate", "commit", "descriptor", "fence_after", "fence_before", "instruction",
-    "multiply", "wait_loads", "wait_stores",
+    "Memory", "Operand", "Scales", "Sums", "allocate", "commit", "descriptor", "fence_after", "fence_before",
+    "instruction", "multiply", "multiply_scaled", "wait_loads", "wait_stores",
 ]
 
 LANES, COLUMNS = 128, 512
@@ -103,6 +104,16 @@ class Memory:
         multiple("columns", columns, STEP // dtype.bytes)
         self._check(column, columns * dtype.bytes // 4)
         return Operand(self, dtype, columns, column)
+
+    def scales(self, lines: int, groups: int, *, column: Any = 0) -> Scales:
+        """Scales of ``lines`` rows of a, or columns of b, from ``column`` (an int or u32) on: `Scales`.
+
+        A line has ``groups`` of four along k. Of a pair, those of a are of this block's rows, and each block needs
+        those of all columns of b.
+        """
+        if known_integer(column) is not None:
+            self._check(column, Scales.columns(lines, groups))
+        return Scales(self.address + column, lines, groups, self.pair)
 
     def _check(self, column: int, count: int) -> None:
         known = known_integer(column)
@@ -329,7 +340,32 @@ def multiply(
         ptx[name](place, left(step), right(step), instruction, always if step else first)
 
 
+def multiply_scaled(
+    sums: Sums, a: Tile, b: Tile, scales: tuple[Scales, Scales], *, block: int = 32, scale_type: ScalarType = ue8m0,
+    accumulate: Any = True,
+) -> None:
+    """:func:`multiply` of elements that share scales by blocks along k: ``(a * scales of a) @ (b * scales of b)``.
+
+    Elements of a byte (mxfp8) with blocks of 32, or packed e2m1 (``e2m1x2``; columns of a count pairs) with blocks of
+    32 (mxfp4) or 16; scales of ue8m0, of blocks of 16 also e4m3 without a sign (nvfp4). ``scales`` are those of a and b
+    for all of k, from their first on; `Scales.copy` by the same thread comes before. Sums of 128 rows, of a pair 256.
+    """
+    _check_operands(sums, a, b)
+    scaled_products(sums, a, b, scales, block, scale_type, accumulate, _operand)
+
+
 def _check(sums: Any, a: Any, b: Any) -> None:
+    what = "tcgen05.multiply"
+    _check_operands(sums, a, b)
+    kind, types = _KINDS.get(a.dtype), {a.dtype, b.dtype}
+    known = kind is not None and kind == _KINDS.get(b.dtype) and types != {f16, bf16}
+    results = (f32,) if bf16 in types else _RESULTS.get(kind or "", ())
+    check_types(what, sums.dtype, a, b, results if known else ())
+    check_shapes(what, sums.shape, a, b, pair=sums.pair)
+    multiple("columns", a.shape[1], STEP // a.dtype.bytes, " of a")
+
+
+def _check_operands(sums: Any, a: Any, b: Any) -> None:
     what = "tcgen05.multiply"
     if not isinstance(sums, Sums):
         raise located(
@@ -338,12 +374,6 @@ def _check(sums: Any, a: Any, b: Any) -> None:
     for name, given, kinds in (("a", a, (Tile, Operand)), ("b", b, (Tile,))):
         if not isinstance(given, kinds):
             raise located(PtxTypeError, f"`{what}`: {name} is {described(given)}", "a Tile in shared memory")
-    kind, types = _KINDS.get(a.dtype), {a.dtype, b.dtype}
-    known = kind is not None and kind == _KINDS.get(b.dtype) and types != {f16, bf16}
-    results = (f32,) if bf16 in types else _RESULTS.get(kind or "", ())
-    check_types(what, sums.dtype, a, b, results if known else ())
-    check_shapes(what, sums.shape, a, b, pair=sums.pair)
-    multiple("columns", a.shape[1], STEP // a.dtype.bytes, " of a")
 
 
 def instruction(

@@ -16,22 +16,22 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ... import (
-    Array, Kernel, Pipeline, Ptr, ScalarType, TensorMap, b32, cdiv, cluster, dynamic_shared, f32, loop, mbarrier, ptx,
-    ptx_kernel, tcgen05, tensor_map, tiles, tma, u32, when,
+    Kernel, Pipeline, ScalarType, b32, cluster, dynamic_shared, f32, loop, mbarrier, ptx, tcgen05, tiles, tma, when,
 )
-from ... import processors as processors_of
 
-from .. import arguments, tile_order
-from ..tensor_products import SPAN, End, Ring, map_of, prepare
+from .. import tensor_products, tile_order
+from ..tensor_products import SPAN, End, Ring, prepare
 
-__all__ = ["Plan", "kernel_of", "matmul"]
+__all__ = [
+    "ROWS", "SHARED", "STAGED", "Block", "Kind", "Plan", "division_of", "kernel_of", "matmul", "options_of", "run",
+]
 
 ROWS, THREADS, STORING = 128, 192, 128
 """Rows of a block's tile, its threads, and those of them that store."""
 BUFFERS = 2
-"""Of sums in tensor memory, and of rows of 128 bytes on their way to global memory."""
-_STAGED = BUFFERS * ROWS * SPAN
-_SHARED = 232448 - 2048
+"""Of rows of 128 bytes on their way to global memory."""
+STAGED = BUFFERS * ROWS * SPAN
+SHARED = 232448 - 2048
 _BARRIER = 1
 
 
@@ -41,6 +41,8 @@ class Plan(NamedTuple):
     columns: int = 256
     stages: int = 6
     pair: bool = True
+    buffers: int = 2
+    """Of sums in tensor memory: one is stored while the next one is made."""
 
     @property
     def blocks(self) -> int:
@@ -54,17 +56,17 @@ class Plan(NamedTuple):
     @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory."""
-        return self.stages * (ROWS + self.share) * SPAN + _STAGED
+        return self.stages * (ROWS + self.share) * SPAN + STAGED
 
 
 def choose(m: int) -> Plan:
     """Pairs where there are rows for them, and as many stages as there is memory for.
 
     >>> choose(4096), choose(100)
-    (Plan(columns=256, stages=6, pair=True), Plan(columns=256, stages=4, pair=False))
+    (Plan(columns=256, stages=6, pair=True, buffers=2), Plan(columns=256, stages=4, pair=False, buffers=2))
     """
     plan = Plan(pair=m > ROWS)
-    return plan._replace(stages=(_SHARED - _STAGED) // ((ROWS + plan.share) * SPAN))
+    return plan._replace(stages=(SHARED - STAGED) // ((ROWS + plan.share) * SPAN))
 
 
 class Kind(NamedTuple):
@@ -80,7 +82,7 @@ class Kind(NamedTuple):
     copied: bool = True
 
 
-class _Block:
+class Block:
     """What the roles of a block share."""
 
     def __init__(self, kind: Kind) -> None:
@@ -92,10 +94,20 @@ class _Block:
         self.staged = tiles.Ring(staged, BUFFERS, ROWS, SPAN // kind.c.bytes)
         # The first block of a pair waits for what both bring, and both wait for its products.
         self.pipe = Pipeline(plan.stages, consumers=1, cluster=plan.pair, start=False)
-        self.made = Pipeline(BUFFERS, consumers=plan.blocks, cluster=plan.pair, start=False)
+        self.made = Pipeline(plan.buffers, consumers=plan.blocks, cluster=plan.pair, start=False)
         mbarrier.start(*self.pipe.bars, *self.made.bars, cluster=plan.pair)
         self.rank = cluster.rank() if plan.pair else None
-        self.memory = tcgen05.allocate(BUFFERS * plan.columns, pair=plan.pair)
+        self.memory = tcgen05.allocate(self.memory_columns, pair=plan.pair)
+
+    @property
+    def memory_columns(self) -> int:
+        """Of tensor memory, which begins with the sums."""
+        return self.plan.buffers * self.plan.columns
+
+    @property
+    def nbytes(self) -> int:
+        """What a block copies to a stage."""
+        return (ROWS + self.plan.share) * SPAN
 
     def sums(self, place: Any) -> Any:
         """Those of a buffer, of which the number is not known while tracing."""
@@ -114,25 +126,30 @@ class _Block:
         row, column = tile_order.place(tile, rows, columns)
         return row * (ROWS * self.plan.blocks), column * self.plan.columns
 
-    def produce(self, a: Any, b: Any, rows: Any, columns: Any, steps: Any) -> None:
+    def produce(self, maps: tuple[Any, ...], rows: Any, columns: Any, steps: Any) -> None:
         """Fill stages, by one thread of each block; the bytes are counted in the first block of a pair."""
-        tma.prefetch_map(a)
-        tma.prefetch_map(b)
-        plan, producer = self.plan, self.pipe.producer()
-        nbytes = plan.blocks * (ROWS + plan.share) * SPAN
+        for each in maps:
+            tma.prefetch_map(each)
+        producer = self.pipe.producer()
+        first = None if self.rank is None else self.rank == 0
         with self.tiles(rows, columns) as tile:
             row, column = self.place(tile, rows, columns)
             if self.rank is not None:
-                row, column = row + self.rank * ROWS, column + self.rank * plan.share
+                row = row + self.rank * ROWS
             with loop(steps) as step:
-                slot, k = producer.acquire(), step * self.a.depth
-                first = None if self.rank is None else self.rank == 0
-                mbarrier.arrive(slot.full, expect_tx=nbytes, pred=first)
+                slot = producer.acquire()
+                mbarrier.arrive(slot.full, expect_tx=self.plan.blocks * self.nbytes, pred=first)
                 bar = slot.full if self.rank is None else cluster.at(slot.full, 0)
-                tma.load(self.a.copied(slot, 0, ROWS), a, self.a.at(row, k), bar, pair=plan.pair)
-                tma.load(self.b.copied(slot, 0, plan.share), b, self.b.at(column, k), bar, pair=plan.pair)
-        if plan.pair:
+                self.copy(maps, slot, row, column, step, bar)
+        if self.plan.pair:
             producer.finish()
+
+    def copy(self, maps: tuple[Any, ...], slot: Any, row: Any, column: Any, step: Any, bar: Any) -> None:
+        """Fill a stage: with the rows of a from ``row`` on, and what this block brings of the columns of b."""
+        plan, k = self.plan, step * self.a.depth
+        own = column if self.rank is None else column + self.rank * plan.share
+        tma.load(self.a.copied(slot, 0, ROWS), maps[0], self.a.at(row, k), bar, pair=plan.pair)
+        tma.load(self.b.copied(slot, 0, plan.share), maps[1], self.b.at(own, k), bar, pair=plan.pair)
 
     def multiply(self, rows: Any, columns: Any, steps: Any) -> None:
         """Have products made, by one thread, of a pair in the first block."""
@@ -144,10 +161,14 @@ class _Block:
             tcgen05.fence_after()
             with loop(steps) as step:
                 slot = filled.wait()
-                a, b = self.a.factor(slot, 0, ROWS), self.b.factor(slot, 0, plan.share)
-                tcgen05.multiply(sums, a, b.T, accumulate=step > 0)
+                self.add(sums, slot, step > 0)
                 tcgen05.commit(slot.empty, pair=plan.pair, multicast=both)
             tcgen05.commit(place.full, pair=plan.pair, multicast=both)
+
+    def add(self, sums: Any, slot: Any, accumulate: Any) -> None:
+        """Have the product of a stage added to the sums."""
+        a, b = self.a.factor(slot, 0, ROWS), self.b.factor(slot, 0, self.plan.share)
+        tcgen05.multiply(sums, a, b.T, accumulate=accumulate)
 
     def store(self, to: Any, rows: Any, columns: Any, end: Callable[[Any], End]) -> None:
         """Store sums, by four warps; ``end(column)`` is what is stored for those of a tile."""
@@ -193,46 +214,44 @@ class _Block:
         ptx.bar.sync(_BARRIER, STORING)
 
 
-@cache
-def kernel_of(kind: Kind) -> Kernel:
-    """The kernel: ``(a, b, c, [bias,] columns of c, rows and columns of tiles, steps along k, scale)``."""
-    plan = kind.plan
-    target: Any = TensorMap if kind.copied else Array[kind.c, 2]
-    added = kind.bias
+def run(
+    block: Block, maps: tuple[Any, ...], c: Any, bias: Any, n: Any, rows: Any, columns: Any, steps: Any, scale: Any
+) -> None:
+    """The roles of a block."""
+    with when(ptx.tid.x == STORING):
+        block.produce(maps, rows, columns, steps)
+    issues = ptx.tid.x == STORING + 32
+    with when(issues if block.rank is None else issues & (block.rank == 0)):
+        block.multiply(rows, columns, steps)
+    with when(ptx.tid.x < STORING):
+        block.store(c, rows, columns, lambda column: End(block.kind, bias, n, scale, column))
+    block.memory.free()
 
-    def run(a: Any, b: Any, c: Any, bias: Any, n: Any, rows: Any, columns: Any, steps: Any, scale: Any) -> None:
-        block = _Block(kind)
-        with when(ptx.tid.x == STORING):
-            block.produce(a, b, rows, columns, steps)
-        issues = ptx.tid.x == STORING + 32
-        with when(issues if block.rank is None else issues & (block.rank == 0)):
-            block.multiply(rows, columns, steps)
-        with when(ptx.tid.x < STORING):
-            block.store(c, rows, columns, lambda column: End(kind, bias, n, scale, column))
-        block.memory.free()
 
+def options_of(plan: Plan) -> dict[str, Any]:
+    """What a kernel says of its blocks."""
     options: dict[str, Any] = {"maxntid": THREADS, "minnctapersm": 1}
     if plan.pair:
         options["reqnctapercluster"] = 2
+    return options
+
+
+@cache
+def kernel_of(kind: Kind) -> Kernel:
+    """The kernel, as of `tensor_products.kernel_of`."""
+    plan = kind.plan
     name = f"blackwell_matmul_{kind.a}_{kind.b}_{kind.c}_{plan.columns}{'_pair' * plan.pair}"
 
-    if kind.bias is None:
-        @ptx_kernel(name=name, **options)
-        def plain(
-            a: TensorMap, b: TensorMap, c: target, n: u32, rows: u32, columns: u32, steps: u32, scale: f32,
-        ) -> None:
-            run(a, b, c, None, n, rows, columns, steps, scale)
+    def traced(a: Any, b: Any, *others: Any) -> None:
+        run(Block(kind), (a, b), *others)
 
-        return plain
+    return tensor_products.kernel_of(kind, name, traced, **options_of(plan))
 
-    @ptx_kernel(name=name + "_bias", **options)
-    def biased(
-        a: TensorMap, b: TensorMap, c: target, bias: Ptr[added], n: u32, rows: u32, columns: u32, steps: u32,
-        scale: f32,
-    ) -> None:
-        run(a, b, c, bias, n, rows, columns, steps, scale)
 
-    return biased
+def division_of(plan: Plan) -> tensor_products.Division:
+    return tensor_products.Division(
+        (ROWS * plan.blocks, plan.columns), plan.blocks, (ROWS, plan.share, ROWS), THREADS, plan.shared
+    )
 
 
 def matmul(
@@ -250,20 +269,6 @@ def matmul(
     True
     """
     product = prepare(a, b, bias, dtype, out, lambda _: (False, True))
-    (m, n, k), plan = product.shape, choose(product.shape[0]) if plan is None else plan
-    blocks = processors_of(launch.get("backend")) if processors is None else arguments.size(
-        "processors", processors, range(1, 1 << 16)
-    )
+    most, plan = tensor_products.processors(processors, launch), choose(product.shape[0]) if plan is None else plan
     kind = Kind(*product.types, product.turned, plan, product.bias, activation, product.copied)
-    maps = [
-        map_of(array, dtype, extent, turned) for array, dtype, extent, turned in zip(
-            (product.a, product.b), product.types, (ROWS, plan.share), product.turned
-        )
-    ]
-    target = tensor_map(product.out, (ROWS, SPAN // kind.c.bytes), swizzle=SPAN) if kind.copied else product.out
-    rows, columns = cdiv(m, ROWS * plan.blocks), cdiv(n, plan.columns)
-    count = max(1, min(rows * columns, blocks // plan.blocks))
-    run = kernel_of(kind).configure(count * plan.blocks, THREADS, shared=plan.shared, **launch)
-    added = () if bias is None else (bias,)
-    run(*maps, target, *added, n, rows, columns, cdiv(k * kind.a.bytes, SPAN), arguments.number("scale", scale))
-    return product.out
+    return tensor_products.launch(kernel_of(kind), product, division_of(plan), bias, scale, most, **launch)

@@ -98,6 +98,11 @@ def _varlen(**options: Any) -> object:
     return attention.varlen_attention(_half(2048, 32, 128), k, v, starts, starts, **options)
 
 
+def _scaled() -> object:
+    packed, scales = np.zeros((2048, 1024), np.uint8), np.zeros((16, 32, 512), dtype_of(e4m3))
+    return linalg.scaled_matmul(packed, packed.T, scales, scales)
+
+
 def _varlen_gradients(dtype: Any, **options: Any) -> Callable[[], object]:
     def run() -> object:
         starts = np.arange(0, 1025, 256, dtype=np.int32)
@@ -283,6 +288,9 @@ FACTS: dict[str, Facts] = {
     "hopper.flash_fp8": Facts(
         f"{_QKV}, e4m3", "softmax(scale q_scale k_scale q @ kᵀ + mask) @ v v_scale", f"e4m3, {_PREFILL}",
         _attend_fp8, sample=4),
+    "hopper.blackwell_scaled": Facts(
+        "a [M, K / 2], b [K / 2, N], s [M, K / 16], t [K / 16, N]", "alpha (a s) @ (b t) + bias",
+        "e2m1 and e4m3, 2048 x 2048 x 2048, on a B200", _scaled, gpu="b200", sample=1),
     "hopper.blackwell_matmul": Facts(
         "a [M, K], b [K, N]", "activation(scale a @ b + bias)", "bf16, 2048 x 2048 x 2048, on a B200",
         lambda: blackwell_matmul.matmul(_half(2048, 2048), _half(2048, 2048)), gpu="b200", sample=1),

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ... import bf16, dtype_of, e4m3, f16, f32, s32
+from ... import bf16, dtype_of, e2m1x2, e4m3, f16, f32, s32
 from ...bench import Row, compare
-from .. import attention, reference
+from .. import attention, linalg, reference
 from ..blackwell import matmul as blackwell_matmul
+from ..blackwell import scaled
 from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul, stream
 from .attention import packed, packed_gradients
 from .entry import Entry
@@ -79,6 +80,19 @@ def _flash_fp8() -> Row:
     )
 
 
+def _scaled() -> Row:
+    """NVFP4, by codes of which 7 is the largest, 6."""
+    rng, numbers = np.random.default_rng(), np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    codes = [rng.integers(0, 8, (rows, 256)).astype(np.uint8) for rows in (140, 72)]
+    scales = [rng.uniform(0.1, 2, (rows, 16)).astype(E4M3) for rows in (140, 72)]
+    (a, b), out = (each[:, ::2] | each[:, 1::2] << 4 for each in codes), np.full((140, 72), np.nan, np.float32)
+    left, right = (numbers[code] * scale.astype(np.float64).repeat(16, 1) for code, scale in zip(codes, scales))
+    return compare(
+        "blackwell.scaled, e2m1, 140 x 256 x 72",
+        lambda: linalg.scaled_matmul(a, b.T, scales[0], scales[1].T, out=out), out, left @ right.T, 1e-6,
+    )
+
+
 ENTRIES: dict[str, Entry] = {
     "matmul": Entry(lambda: _product("hopper.matmul", matmul.matmul), lambda: [
         matmul.kernel_of(kind) for kind in (
@@ -118,6 +132,12 @@ ENTRIES: dict[str, Entry] = {
     "flash_fp8": Entry(_flash_fp8, lambda: [
         flash_fp8.eight_kernel(flash_fp8.EightBits(flash.Kind(e4m3, dim, True), bf16)) for dim in flash.DIMS
     ], lowest="sm_90a", registers=168),
+    "blackwell_scaled": Entry(_scaled, lambda: [
+        scaled.kernel_of(kind) for kind in (
+            scaled.Kind(e4m3, e4m3, bf16, _FALSE, scaled.choose(4096, e4m3, 32), 32),
+            scaled.Kind(e2m1x2, e2m1x2, bf16, _FALSE, scaled.choose(4096, e2m1x2, 16), 16, e4m3),
+        )
+    ], lowest="sm_100f", registers=255),
     "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
         blackwell_matmul.kernel_of(kind) for kind in (
             blackwell_matmul.Kind(bf16, bf16, bf16, _FALSE, blackwell_matmul.Plan()),

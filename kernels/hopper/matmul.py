@@ -15,12 +15,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ... import (
-    Array, Kernel, Pipeline, Ptr, ScalarType, TensorMap, cdiv, cluster, dynamic_shared, f32, loop,
-    mbarrier, otherwise, processors as processors_of, ptx, ptx_kernel, reg, tensor_map, tma, u32, wgmma, when,
+    Kernel, Pipeline, ScalarType, cdiv, cluster, dynamic_shared, loop, mbarrier, otherwise, ptx, reg, tma, u32, wgmma,
+    when,
 )
 
-from .. import arguments, tile_order
-from ..tensor_products import SPAN, End, Ring, map_of, prepare
+from .. import tensor_products, tile_order
+from ..tensor_products import SPAN, End, Ring, prepare
 from .staging import NBYTES, ROWS, Staging
 
 __all__ = ["Plan", "choose", "kernel_of", "matmul"]
@@ -187,10 +187,8 @@ class _Block:
 
 @cache
 def kernel_of(kind: Kind) -> Kernel:
-    """The kernel: ``(a, b, c, [bias,] columns of c, rows and columns of tiles of a cluster, steps along k, scale)``."""
+    """The kernel, as of `tensor_products.kernel_of`."""
     plan = kind.plan
-    target: Any = TensorMap if kind.copied else Array[kind.c, 2]
-    added = kind.bias
 
     def run(a: Any, b: Any, c: Any, bias: Any, n: Any, rows: Any, columns: Any, steps: Any, scale: Any) -> None:
         block = _Block(kind)
@@ -223,24 +221,7 @@ def kernel_of(kind: Kind) -> Kernel:
     if plan.blocks > 1:
         options["reqnctapercluster"] = plan.blocks
     name = f"hopper_matmul_{kind.a}_{kind.b}_{kind.c}_{plan.rows}x{plan.columns}"
-
-    if kind.bias is None:
-        @ptx_kernel(name=name, **options)
-        def plain(
-            a: TensorMap, b: TensorMap, c: target, n: u32, rows: u32, columns: u32, steps: u32, scale: f32,
-        ) -> None:
-            run(a, b, c, None, n, rows, columns, steps, scale)
-
-        return plain
-
-    @ptx_kernel(name=name + "_bias", **options)
-    def biased(
-        a: TensorMap, b: TensorMap, c: target, bias: Ptr[added], n: u32, rows: u32, columns: u32, steps: u32,
-        scale: f32,
-    ) -> None:
-        run(a, b, c, bias, n, rows, columns, steps, scale)
-
-    return biased
+    return tensor_products.kernel_of(kind, name, run, **options)
 
 
 def matmul(
@@ -275,21 +256,11 @@ def matmul(
     True
     """
     product = prepare(a, b, bias, dtype, out, lambda eight: (False,) if eight else (False, True))
-    m, n, k = product.shape
-    blocks = processors_of(launch.get("backend")) if processors is None else arguments.size(
-        "processors", processors, range(1, 1 << 16)
-    )
-    plan = choose(m, n, blocks) if plan is None else plan
+    most, (m, n, _) = tensor_products.processors(processors, launch), product.shape
+    plan = choose(m, n, most) if plan is None else plan
     kind = Kind(*product.types, product.turned, plan, product.bias, activation, product.copied)
-    maps = [
-        map_of(array, dtype, extent, turned) for array, dtype, extent, turned in zip(
-            (product.a, product.b), product.types, (plan.rows, plan.columns // plan.blocks), product.turned
-        )
-    ]
-    target = tensor_map(product.out, (ROWS, SPAN // kind.c.bytes), swizzle=SPAN) if kind.copied else product.out
-    rows, columns = cdiv(cdiv(m, plan.rows), plan.blocks), cdiv(n, plan.columns)
-    clusters = max(1, min(rows * columns, blocks // plan.blocks))
-    run = kernel_of(kind).configure(clusters * plan.blocks, THREADS, shared=plan.shared, **launch)
-    added = () if bias is None else (bias,)
-    run(*maps, target, *added, n, rows, columns, cdiv(k * kind.a.bytes, SPAN), arguments.number("scale", scale))
-    return product.out
+    into = tensor_products.Division(
+        (plan.rows * plan.blocks, plan.columns), plan.blocks, (plan.rows, plan.columns // plan.blocks, ROWS), THREADS,
+        plan.shared,
+    )
+    return tensor_products.launch(kernel_of(kind), product, into, bias, scale, most, **launch)
