@@ -85,7 +85,7 @@ class Kind(NamedTuple):
 class Block:
     """What the roles of a block share."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Any) -> None:
         self.kind, self.plan = kind, kind.plan
         plan = self.plan
         self.a = Ring(dynamic_shared(kind.a, align=1024), kind.a, ROWS, kind.turned[0], plan.stages)

@@ -91,8 +91,6 @@ def choose(m: int, dtype: ScalarType, block: int, turned: bool = False) -> Plan:
 class _Block(Block):
     """What the roles of a block share, with the scales of each stage."""
 
-    kind: Any
-
     def __init__(self, kind: Kind) -> None:
         super().__init__(kind)
         place = self.staged.end.cast(u8)
@@ -140,7 +138,8 @@ def kernel_of(kind: Kind) -> Kernel:
     name = f"blackwell_scaled_{kind.a}_{kind.b}_{kind.scale_type}_{kind.block}_{kind.c}_{plan.columns}"
     name += "_pair" * plan.pair + "_bias" * (kind.bias is not None)
     target: Any = TensorMap if kind.copied else Array[kind.c, 2]
-    added: Any = u32 if kind.bias is None else Ptr[kind.bias]
+    bias_type: Any = kind.bias
+    added: Any = u32 if bias_type is None else Ptr[bias_type]
 
     @ptx_kernel(name=name, **matmul.options_of(plan))
     def kernel(

@@ -81,14 +81,15 @@ def scaled_products(
 ) -> None:
     """Issue the instructions; ``operand(tile, side)`` gives what gives the operand of a step along k."""
     packed = a.dtype is e2m1x2
-    form = _FORMS.get((packed, known_integer(block) or 0, scale_type))
+    known = known_integer(block)
+    form = _FORMS.get((packed, known or 0, scale_type))
     if form is None or (not packed and a.dtype not in _BYTES) or (b.dtype is e2m1x2) != packed or (
         not packed and b.dtype not in _BYTES
     ):
         raise located(
             PtxTypeError,
             f"a product of {kind_named(a.dtype)} and {kind_named(b.dtype)} with scales of {kind_named(scale_type)} "
-            f"for blocks of {described(block)}",
+            f"for blocks of {described(block) if known is None else known}",
             "e4m3, e5m2 and other elements of a byte with ue8m0 for 32; e2m1x2 with ue8m0 for 32 or 16, or e4m3 for 16",
         )
     if sums.dtype is not f32:
