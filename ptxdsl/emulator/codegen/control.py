@@ -25,7 +25,7 @@ __all__ = ["await_lanes", "park", "return_status", "wait_again", "yield_warp"]
 def park(h: Handler, lanes: Any, priority: Any) -> None:
     """Note that the lanes of a mask wait at a block."""
     priorities = h.add(h.warp, Warp.PRIORITIES)
-    waiting = h.load(priorities, 0, lanes_of(i32))
+    waiting = h.held(priorities, lanes_of(i32))
     h.store(h.ir.select(h.bools(lanes), h.splat(priority), waiting), priorities, 0)
 
 

@@ -68,7 +68,7 @@ def put(h: Handler, slot: Any, value: Any, mask: Any) -> None:
             old = h.load(slot, 0, i32)
             value = h.ir.or_(h.ir.and_(value, mask), h.ir.and_(old, h.ir.not_(mask)))
     elif mask is not None:
-        value = h.ir.select(h.bools(mask), value, h.load(slot, 0, kind))
+        value = h.ir.select(h.bools(mask), value, h.held(slot, kind))
     h.store(value, slot, 0)
 
 

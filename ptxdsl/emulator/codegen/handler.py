@@ -41,6 +41,13 @@ def const(kind: ir.Type, value: int) -> ir.Constant:
     return ir.Constant(kind, int(value))  # llvmlite writes an enum by its name
 
 
+class _VolatileLoad(ir.instructions.LoadInstr):  # type: ignore[misc]
+    def descr(self, buf: list[str]) -> None:
+        text: list[str] = []
+        super().descr(text)
+        buf.append("".join(text).replace("load ", "load volatile ", 1))
+
+
 class Lines(NamedTuple):
     """How rows of a tile are loaded that all begin as far behind the begin of a cache line."""
 
@@ -130,6 +137,20 @@ class Handler:
     def store(self, value: Any, base: Any, offset: Any, align: int | None = None) -> None:
         place = self.ir.bitcast(self.add(base, offset), value.type.as_pointer())
         self.ir.store(value, place, align=align or natural(value.type))
+
+    def load_apart(self, base: Any, offset: int, kind: ir.Type, align: int | None = None) -> Any:
+        """As ``load``, by an instruction of its own that LLVM makes as it is (a volatile one)."""
+        load = _VolatileLoad(self.ir.block, self.ir.bitcast(self.add(base, offset), kind.as_pointer()))
+        load.align = align or natural(kind)
+        self.ir._insert(load)
+        return load
+
+    def held(self, slot: Any, kind: ir.Type) -> Any:
+        """What a slot holds in the lanes that its next result is not for.
+
+        Of a load, a select and a store LLVM would make a masked store, which no CPU forwards to the next load.
+        """
+        return self.load_apart(slot, 0, kind)
 
     def slot(self) -> Any:
         """Address of the register slot that the next field names."""

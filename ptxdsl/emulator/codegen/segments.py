@@ -50,15 +50,6 @@ def segments(h: Handler, access: Access, host: Any, bits: int, count: int) -> li
     return [in_lanes(h, [part[n] for part in parts]) for n in range(count)]
 
 
-class _VolatileLoad(ir.instructions.LoadInstr):  # type: ignore[misc]
-    """A load that LLVM makes as it is."""
-
-    def descr(self, buf: list[str]) -> None:
-        text: list[str] = []
-        super().descr(text)
-        buf.append("".join(text).replace("load ", "load volatile ", 1))
-
-
 def _contiguous(h: Handler, place: Any, element: ir.Type, count: int, align: int) -> Any:
     """So many elements as one load; in pieces that LLVM keeps apart where that is better."""
     if h.lines is not None and element.width >= 32 and count * element.width % (8 * LINE) == 0:
@@ -68,10 +59,7 @@ def _contiguous(h: Handler, place: Any, element: ir.Type, count: int, align: int
         return h.load(place, 0, ir.VectorType(element, count), align)
     kind, pieces = ir.VectorType(element, size), []
     for number in range(count // size):
-        piece = _VolatileLoad(h.ir.block, h.ir.bitcast(h.add(place, number * PIECE), kind.as_pointer()))
-        piece.align = align
-        h.ir._insert(piece)
-        pieces.append(piece)
+        pieces.append(h.load_apart(place, number * PIECE, kind, align))
     return concat(h, pieces)
 
 

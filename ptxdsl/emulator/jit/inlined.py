@@ -80,6 +80,9 @@ class InlinedOps(Handler, ABC):
     def slot(self) -> Any:
         return Slot(int(self.field().constant))
 
+    def held(self, slot: Any, kind: ir.Type) -> Any:
+        return self.load(slot, 0, kind)
+
     def merged_bounds(self) -> tuple[int, int] | None:
         assert self.planned is not None
         return self.planned.bounds
