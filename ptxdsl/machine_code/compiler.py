@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import enum
 import functools
 import itertools
 import sys
@@ -20,7 +21,17 @@ from typing import Any
 from .host import machine
 from .shutdown import at_work
 
-__all__ = ["initialize", "link_with_llvm", "object_file", "object_files"]
+__all__ = ["Effort", "initialize", "link_with_llvm", "object_file", "object_files"]
+
+
+class Effort(enum.Enum):
+    """What LLVM does for a module."""
+
+    LEAST = "least"
+    """A third of what handlers take otherwise, for code that is soon replaced."""
+    HANDLERS = "handlers"
+    """These have few loops, and little that the longer list of passes would find."""
+    MOST = "most"
 
 
 @functools.cache
@@ -32,7 +43,7 @@ def initialize() -> None:
     binding.initialize_native_asmprinter()
 
 
-def object_files(texts: Sequence[Callable[[], str]], helpers: int) -> list[bytes]:
+def object_files(texts: Sequence[Callable[[], str]], helpers: int, effort: Effort = Effort.HANDLERS) -> list[bytes]:
     """The machine code of modules of handlers: each is compiled while the texts of the others are made.
 
     Other threads, ``helpers`` at most, compile what is there; this one does what is left when it has made all texts.
@@ -44,10 +55,10 @@ def object_files(texts: Sequence[Callable[[], str]], helpers: int) -> list[bytes
         for number, text in enumerate(texts):
             waiting.append((number, text()))
             if len(others) < min(helpers, len(texts) - 1):
-                others.append(_Helper(waiting, images))
+                others.append(_Helper(waiting, images, effort))
             for other in others:
                 other.more.release()
-        _compile_waiting(waiting, images)
+        _compile_waiting(waiting, images, effort)
     finally:
         for other in others:
             other.last = True
@@ -57,22 +68,22 @@ def object_files(texts: Sequence[Callable[[], str]], helpers: int) -> list[bytes
     return [images[number] for number in range(len(texts))]
 
 
-def _compile_waiting(waiting: deque[tuple[int, str]], images: dict[int, bytes]) -> None:
+def _compile_waiting(waiting: deque[tuple[int, str]], images: dict[int, bytes], effort: Effort) -> None:
     while True:
         try:
             number, text = waiting.popleft()
         except IndexError:
             return
         with at_work:
-            images[number] = object_file(text, handlers=True)
+            images[number] = object_file(text, effort)
 
 
 class _Helper(threading.Thread):
     """Compiles modules of handlers as their texts come; where no thread can be had, all is left to who asks."""
 
-    def __init__(self, waiting: deque[tuple[int, str]], images: dict[int, bytes]) -> None:
+    def __init__(self, waiting: deque[tuple[int, str]], images: dict[int, bytes], effort: Effort) -> None:
         super().__init__(daemon=True)
-        self._waiting, self._images = waiting, images
+        self._waiting, self._images, self._effort = waiting, images, effort
         self._error: BaseException | None = None
         self.more, self.last = threading.Semaphore(0), False
         with contextlib.suppress(RuntimeError):
@@ -82,7 +93,7 @@ class _Helper(threading.Thread):
         try:
             while not self.last:
                 self.more.acquire()
-                _compile_waiting(self._waiting, self._images)
+                _compile_waiting(self._waiting, self._images, self._effort)
         except BaseException as error:  # noqa: BLE001 - who waits for it gets it
             self._error = error
 
@@ -93,22 +104,23 @@ class _Helper(threading.Thread):
             raise self._error
 
 
-def object_file(text: str, handlers: bool = False) -> bytes:
-    """The machine code of a module; handlers have few loops, and little that the longer list of passes would find."""
+def object_file(text: str, effort: Effort = Effort.MOST) -> bytes:
+    """The machine code of a module."""
     from llvmlite import binding
 
     initialize()
-    target = machine(on_x86="-vzeroupper")
+    target = machine(on_x86="-vzeroupper", optimise=effort is not Effort.LEAST)
     parsed = binding.parse_assembly(text, binding.create_context())
     parsed.verify()
     builder = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=2))
-    if handlers:
+    if effort is Effort.MOST:
+        passes = builder.getModulePassManager()
+    else:
         passes = binding.create_new_module_pass_manager()
         passes.add_sroa_pass()
-        passes.add_instruction_combine_pass()
+        if effort is Effort.HANDLERS:
+            passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
-    else:
-        passes = builder.getModulePassManager()
     _without_lock("LLVMPY_RunNewModulePassManager")(passes, parsed, builder)
     return _emitted(target, parsed)
 
@@ -127,8 +139,8 @@ def link_with_llvm(image: bytes, names: Sequence[str], known: Mapping[str, int])
     unit = JITLibraryBuilder().add_object_img(image).add_current_process()
     for name in names:
         unit.export_symbol(name)
-    for name, address in known.items():
-        unit.import_symbol(name, address)
+    for name in known.keys() - set(names):
+        unit.import_symbol(name, known[name])
     if sys.platform == "win32":
         unit.import_symbol("_fltused", ctypes.addressof(_FLOATS))
     with at_work:

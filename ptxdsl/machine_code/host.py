@@ -56,14 +56,15 @@ def packs_bytes() -> bool:
     return {"+avx512vbmi2", "+avx512vl"} <= set(described()[2].split(","))
 
 
-def machine(on_x86: str = "") -> Any:
+def machine(on_x86: str = "", optimise: bool = True) -> Any:
     """What LLVM needs to know of this machine; ``on_x86`` are further features where it is one."""
     from llvmlite import binding
 
     _, name, features = described()
     if on_x86 and _is_x86():
         features = f"{features},{on_x86}"
-    return binding.Target.from_default_triple().create_target_machine(cpu=name, features=features, opt=2, jit=True)
+    target, level = binding.Target.from_default_triple(), 2 if optimise else 0
+    return target.create_target_machine(cpu=name, features=features, opt=level, jit=True)
 
 
 def _is_x86() -> bool:

@@ -187,7 +187,7 @@ def keys() -> list[Key]:
     found: dict[Key, None] = {}
     need = Library.need
     with pytest.MonkeyPatch.context() as patch, use("emulator"):
-        patch.setattr(Library, "need", lambda self, keys: found.update(dict.fromkeys(keys)) or need(self, found))
+        patch.setattr(Library, "need", lambda self, keys, **_: found.update(dict.fromkeys(keys)) or need(self, found))
         x, y = np.ones(64 * 3, np.float32), np.zeros(1, np.float32)
         for sanitize in ("off", "all"):
             everything.configure(1, 64, sanitize=sanitize)(3, x, y)

@@ -97,6 +97,8 @@ class Code:
     """Blocks that the block function has left before their end, by the offset of the micro-op where that was last."""
     wraps: set[int] = field(default_factory=set)
     """Statements whose :class:`.WrapCheck` has failed, of all codes of the kernel for this shape of block."""
+    unoptimised: bool = False
+    """Whether it has handlers that are to be optimised when it has run, and nobody was asked to."""
     undefined: Code | None = None
     """The code that follows what shuffles take from lanes that do not take part, once that was needed."""
     instrumented: bool = False

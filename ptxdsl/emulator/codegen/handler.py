@@ -122,6 +122,8 @@ class Handler:
     def add(self, base: Any, offset: Any) -> Any:
         """``base + offset`` bytes; the offset is a number or an i32 or i64 value."""
         if isinstance(offset, int):
+            if not offset:
+                return base
             offset = const(i64, offset)
         elif offset.type.width < 64:
             offset = self.ir.sext(offset, i64)

@@ -52,7 +52,7 @@ class _Record(NamedTuple):
     names: tuple[str, ...]
     """Of the handlers and routines that the micro-ops refer to."""
     files: tuple[str, ...]
-    """The object files that have them."""
+    """The object files that have them, once they are kept."""
     references: bytes
     """Pairs of 32 bits: where the address of a function goes, and the number of its name."""
     constants: bytes
@@ -93,7 +93,12 @@ def keep(key: str, block: Shape3, code: Code, spaces: AddressSpaces) -> None:
         record = _record(code, block, spaces)
     except _HasAddress:
         return
-    storage.keep_kernel(key, marshal.dumps((key, *record)))
+
+    def write() -> None:
+        files = dict.fromkeys(storage.object_file(name) or "" for name in record.names)
+        storage.keep_kernel(key, marshal.dumps((key, *record._replace(files=tuple(files)))))
+
+    library().unoptimised.after(write)
     code.keep_block_function = lambda name: _keep_block_function(key, name)
 
 
@@ -131,10 +136,8 @@ def _record(code: Code, block: Shape3, spaces: AddressSpaces) -> _Record:
                 _ADDRESS.pack_into(image, there, 0)
             elif isinstance(value, HostAddress) or (LOWEST <= value < HIGHEST and position not in (placed.links or ())):
                 raise _HasAddress
-    storage = library().storage
-    files = dict.fromkeys(storage.object_file(name) or "" for name in numbers) if storage is not None else {}
     return _Record(
-        bytes(image), tuple(numbers), tuple(files), references.tobytes(), bytes(constants), pointers.tobytes(),
+        bytes(image), tuple(numbers), (), references.tobytes(), bytes(constants), pointers.tobytes(),
         (code.blocks - np.uint64(code.base)).astype(np.uint32).tobytes(),
         (code.entry - code.base, code.prologue - code.base, code.stride, code.length, code.prints, code.updates,
          code.pending),

@@ -19,13 +19,15 @@ from ... import locks
 from ...collector import paused
 from ...config import current
 from ...errors import EmulationError
-from ...machine_code.compiler import link_with_llvm, object_file, object_files
+from ...machine_code.compiler import Effort, link_with_llvm, object_file, object_files
 from ...machine_code.host import cores, described, this_host
 from ...machine_code.object_files import link
 from ...machine_code.once import once
 from ...machine_code.shutdown import at_work
 from ..instructions.micro_op import Key
+from ..instructions.scheduler import EVERYWHERE
 from .storage import Storage, digest
+from .unoptimised import Module, Unoptimised
 
 __all__ = ["Library", "library", "name_of_kept", "symbol"]
 
@@ -60,6 +62,7 @@ class Library:
         self._handlers: dict[Key, int] = {}
         self._loaded: set[str] = set()
         self._symbols: dict[str, int] = {}
+        self.unoptimised = Unoptimised()
 
     def forget_compiling(self) -> None:
         """What other threads were to compile, this one has to."""
@@ -73,22 +76,25 @@ class Library:
     def _load_llvm(self) -> None:
         with at_work, contextlib.suppress(Exception):  # who needs it is told what is wrong with it
             described()
-            at_work.protect(self._linked_handler)
+            self.need(EVERYWHERE)
 
-    def need(self, keys: Iterable[Key]) -> dict[Key, int]:
-        """The handlers by key, with these among them: from memory, from disk, or compiled now."""
+    def need(self, keys: Iterable[Key], quickly: bool = False) -> dict[Key, int]:
+        """The handlers by key, with these among them: from memory, from disk, or compiled now.
+
+        ``quickly``: they need not be optimised where they are many, for who asks has them replaced later.
+        """
         missing = [key for key in dict.fromkeys(keys) if key not in self._handlers]
         if missing:
-            self._provide(missing)
+            self._provide(missing, quickly)
         return self._handlers
 
-    def _provide(self, keys: list[Key]) -> None:
+    def _provide(self, keys: list[Key], quickly: bool) -> None:
         names = {symbol(key): key for key in keys}
         while any(name not in self._symbols for name in names):
             fresh = self._begin(names)
             if fresh:
                 try:
-                    self._compile(fresh)
+                    self._compile(fresh, quickly and len(fresh) > FEW)
                 finally:
                     with self._changed:
                         self._compiling -= fresh.keys()
@@ -110,7 +116,7 @@ class Library:
             self._compiling |= fresh.keys()
             return fresh
 
-    def _compile(self, keys: dict[str, Key]) -> None:
+    def _compile(self, keys: dict[str, Key], quickly: bool = False) -> None:
         """Compile handlers. Many become several modules: some are compiled while the others are made."""
         names, helpers = list(keys), 0 if at_work.closing else cores() - 1
         count = len(names) // FEW if helpers else 1
@@ -121,12 +127,43 @@ class Library:
             for name in part:
                 self._try_emit(module, name, keys[name])
 
-        texts = [partial(_text, partial(build, part)) for part in parts]
-        for part, image in zip(parts, object_files(texts, helpers)):
+        made = []
+
+        def text(part: list[str]) -> str:
+            made.append(_text(partial(build, part)))
+            return made[-1]
+
+        texts = [partial(text, part) for part in parts]
+        effort = Effort.LEAST if quickly else Effort.HANDLERS
+        for number, image in enumerate(object_files(texts, helpers, effort)):
             with self._lock:
-                self._link(image, part)
-                if self.storage is not None:
-                    self.storage.store(image, part)
+                if quickly:
+                    self._link(image, parts[number])
+                    self.unoptimised.add(Module(made[number], {name: keys[name] for name in parts[number]}))
+                else:
+                    self._link_and_store(image, parts[number])
+
+    def optimise(self) -> None:
+        """Compile again what was compiled quickly, for all that has it and for other processes."""
+        waiting = self.unoptimised
+        while waiting.modules:
+            text, handlers = waiting.modules[0]
+            with at_work:
+                image = object_file(text, Effort.HANDLERS)
+            with self._lock:
+                before = {name: self._symbols[name] for name in handlers}
+                self._link_and_store(image, list(handlers))
+                better = {key: (self._symbols[name], before[name]) for name, key in handlers.items()}
+                self._handlers.update({key: now for key, (now, _) in better.items()})
+                waiting.replace(better)
+                del waiting.modules[0]
+        with self._lock:
+            waiting.end()
+
+    def _link_and_store(self, image: bytes, names: list[str]) -> None:
+        self._link(image, names)
+        if self.storage is not None:
+            self.storage.store(image, names)
 
     def _load(self, storage: Storage, object_file: str | None) -> None:
         """Link an object file from disk, at most once."""
@@ -161,7 +198,7 @@ class Library:
         at_work.protect(self._linked_handler)
         text = _text(build)
         with at_work:
-            return object_file(text, handlers=short)
+            return object_file(text, Effort.LEAST if short else Effort.MOST)
 
     def _linked_handler(self, build: Callable[[Any], object], name: str) -> int:
         return self.compile_once(build, [name])[0]
@@ -183,9 +220,7 @@ class Library:
                 return self._symbols[name]
         image = self._image(lambda module: build(module, name))  # takes long, and others need handlers meanwhile
         with self._lock:
-            self._link(image, [name])
-            if self.storage is not None:
-                self.storage.store(image, [name])
+            self._link_and_store(image, [name])
             return self._symbols[name]
 
     def kept_by_text(self, build: Callable[[Any], object], names: list[str]) -> list[int]:

@@ -57,10 +57,8 @@ def _contiguous(h: Handler, place: Any, element: ir.Type, count: int, align: int
     size = PIECE * 8 // element.width
     if not h.loads_pieces or count <= size or count & (count - 1):
         return h.load(place, 0, ir.VectorType(element, count), align)
-    kind, pieces = ir.VectorType(element, size), []
-    for number in range(count // size):
-        pieces.append(h.load_apart(place, number * PIECE, kind, align))
-    return concat(h, pieces)
+    kind = ir.VectorType(element, size)
+    return concat(h, [h.load_apart(place, number * PIECE, kind, align) for number in range(count // size)])
 
 
 def _parted(h: Handler, place: Any, element: ir.Type) -> Any:

@@ -71,11 +71,12 @@ class Storage:
     """Object files below ``folder``, and the names of the handlers that each has the code of."""
 
     def __init__(self, folder: Path, host: Host) -> None:
-        self._folder = folder / fingerprint(folder, host)
-        self._objects, self._kernels = DiskCache(self._folder), DiskCache(self._folder / "kernels", KERNELS)
+        self._parent, self._host = folder, host
         self._writable = True
-        self.empty = False
+        self.empty = not folder.is_dir()
         """Whether nothing was kept yet for this state of the package and of the host."""
+        if self.empty:  # of any state: a first launch need not wait until it is known which this is
+            return
         try:
             os.utime(self._folder)
         except FileNotFoundError:
@@ -84,12 +85,28 @@ class Storage:
             pass
 
     @cached_property
+    def _folder(self) -> Path:
+        return self._parent / fingerprint(self._parent, self._host)
+
+    @cached_property
+    def _objects(self) -> DiskCache:
+        return DiskCache(self._folder)
+
+    @cached_property
+    def _kernels(self) -> DiskCache:
+        return DiskCache(self._folder / "kernels", KERNELS)
+
+    @cached_property
     def _index(self) -> Index:
         return Index(self._folder)
 
+    @property
+    def _may_have_some(self) -> bool:
+        return not self.empty or "_index" in vars(self)
+
     def object_file(self, name: str) -> str | None:
         """The object file that has a handler."""
-        return self._index.pairs.get(name)
+        return self._index.pairs.get(name) if self._may_have_some else None
 
     def load(self, object_file: str) -> bytes | None:
         """An object file, if it is whole."""
@@ -101,7 +118,7 @@ class Storage:
 
     def kernel(self, key: str) -> bytes | None:
         """What :meth:`keep_kernel` has kept."""
-        return self._kernels.get(key)
+        return self._kernels.get(key) if self._may_have_some else None
 
     def keep_kernel(self, key: str, data: bytes) -> None:
         """Keep what is known of a kernel."""

@@ -42,10 +42,12 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
     micro_ops, starts = lowered.micro_ops, lowered.starts
     ops = {id(placed.op): placed.op for placed in micro_ops}
     links = [routine for placed in micro_ops if placed.links for routine in placed.links.values()]
-    needed: list[Key] = [*ops.values(), *links, *EVERYWHERE]  # in one module: each takes LLVM time of its own
+    needed: list[Key] = [*links, *EVERYWHERE]
     if any("flags" in p.op.values and not p.value("flags") & AccessFlags.ONE_ENTRY for p in micro_ops):
         needed.append(SchedulerFunction("resolve"))
-    handlers = library().need(needed)
+    made_by = library()
+    made_by.need(ops.values(), quickly=True)
+    handlers = made_by.need(needed)  # which a thread beside this one has made where nothing was on disk
     made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0
     for placed in micro_ops:
@@ -75,11 +77,13 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
         lowered.graph, lowered.registers, lowered.operands, micro_ops, offsets,
         [placed.statement for placed in micro_ops], by_priority, source,
     )
-    return Code(
+    code = Code(
         memory, base, base + offsets[lowered.entry], base + offsets[lowered.prologue], blocks, lowered.registers.size,
         len(micro_ops), lowered.conservative, lowered.prints, _updates(lowered.graph),
         lowered.pending, description,
     )
+    made_by.unoptimised.note_user(code, {base + at: placed.op for placed, at in zip(micro_ops, offsets)})
+    return code
 
 
 def _updates(graph: ControlFlowGraph) -> bool:

@@ -11,10 +11,12 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from ... import locks
 from ..codegen.code import Code
+from ..codegen.library import library
 from ...machine_code.shutdown import at_work
 
 __all__ = ["FAILED", "THREAD", "note_time", "seconds_before", "yielding"]
@@ -31,7 +33,8 @@ SWITCH_INTERVAL = 100e-6
 launches."""
 _waiting: list[Code] = []
 _lock = locks.lock()
-_compiling = False
+_compiling = _optimises = False
+"""Whether there is such a thread, and whether it is to optimise the handlers of first launches before all else."""
 
 
 def seconds_before(code: Code) -> float:
@@ -45,6 +48,9 @@ def note_time(code: Code, seconds: float) -> None:
     A block function that another process has made is on disk, and taken long before: it takes a millisecond.
     """
     code.seconds += seconds
+    if code.unoptimised:
+        code.unoptimised = False
+        _begin(None)
     recall = code.recall_block_function
     if recall is not None and code.seconds >= SECONDS * RECALLED:
         code.recall_block_function = None
@@ -56,10 +62,14 @@ def note_time(code: Code, seconds: float) -> None:
         _begin(code)
 
 
-def _begin(code: Code) -> None:
-    global _compiling  # noqa: PLW0603
+def _begin(code: Code | None) -> None:
+    """Have a kernel compiled, or with None the handlers optimised."""
+    global _compiling, _optimises  # noqa: PLW0603
     with _lock:
-        _waiting.append(code)
+        if code is None:
+            _optimises = True
+        else:
+            _waiting.append(code)
         if _compiling:
             return
         _compiling = True
@@ -71,14 +81,17 @@ def _begin(code: Code) -> None:
             _waiting.clear()
 
 
-def _next() -> Code | None:
-    """The kernel to compile next; none any more where Python waits for this thread to end."""
-    global _compiling  # noqa: PLW0603
+def _next() -> Callable[[], None] | None:
+    """What to do next; no kernel any more where Python waits for this thread to end."""
+    global _compiling, _optimises  # noqa: PLW0603
     with _lock:
+        if _optimises:
+            _optimises = False
+            return library().optimise
         if _waiting and threading.main_thread().is_alive():
             code = max(_waiting, key=lambda code: code.seconds)
             _waiting.remove(code)
-            return code
+            return partial(_compile, code)
         _compiling = False
         _waiting.clear()
         return None
@@ -86,15 +99,18 @@ def _next() -> Code | None:
 
 def _compile_all() -> None:
     with yielding():
-        with at_work.step:
-            from . import compilation  # not loaded where nothing runs long
-
-        while (code := _next()) is not None:
+        while (work := _next()) is not None:
             with at_work.step:
-                try:
-                    compilation.tier_up(code)
-                except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch says why
-                    code.failure, code.refusal = error, f"{FAILED}: {error!r}"
+                work()
+
+
+def _compile(code: Code) -> None:
+    try:
+        from . import compilation  # not loaded where nothing runs long
+
+        compilation.tier_up(code)
+    except Exception as error:  # noqa: BLE001 - the first tier goes on; the next launch says why
+        code.failure, code.refusal = error, f"{FAILED}: {error!r}"
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from ... import config
 from ...language.builder import traces
 from ...launch.captures import captures
 from ...launch.disk_cache import DiskCache, digest
-from ...machine_code.compiler import link_with_llvm, object_file
+from ...machine_code.compiler import Effort, link_with_llvm, object_file
 from ...machine_code.host import this_host
 from ...machine_code.object_files import link
 from ...machine_code.once import once
@@ -138,7 +138,7 @@ def _made() -> bytes:
         add(module)
     names = [f.name for f in module.functions if not f.is_declaration]
     symbols = [n for n, g in module.globals.items() if n not in names and not n.startswith("llvm.")]
-    return "\n".join([" ".join(names), " ".join(symbols), ""]).encode() + object_file(str(module), handlers=True)
+    return "\n".join([" ".join(names), " ".join(symbols), ""]).encode() + object_file(str(module), Effort.HANDLERS)
 
 
 _names: dict[str, str] = {}

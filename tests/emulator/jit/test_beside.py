@@ -106,12 +106,12 @@ def test_handlers_are_compiled_while_others_are(monkeypatch: pytest.MonkeyPatch)
     begun, go_on = threading.Event(), threading.Event()
     batches: list[int] = []
 
-    def blocking(texts: Any, helpers: int) -> list[bytes]:
+    def blocking(*given: Any) -> list[bytes]:
         batches.append(len(batches))
         if len(batches) == 1:
             begun.set()
             assert go_on.wait(PATIENCE)
-        return compiler.object_files(texts, helpers)
+        return compiler.object_files(*given)
 
     monkeypatch.setattr(libraries, "object_files", blocking)
     fresh = Library(_emit, None)

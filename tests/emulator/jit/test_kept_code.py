@@ -50,7 +50,10 @@ def mixed_in_numpy(n: int, x: np.ndarray) -> np.ndarray:
 
 
 def as_new_process() -> None:
-    """Forget all programs; compiled handlers stay."""
+    """Forget all programs; compiled handlers stay. What a launch has left to do is done."""
+    for thread in threading.enumerate():
+        if thread.name == tier_up.THREAD:
+            thread.join()
     program._programs.clear()
 
 
@@ -297,7 +300,7 @@ def test_the_order_of_sets_does_not_matter(tmp_path: Path) -> None:
 def test_other_micro_ops_than_before(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is told of a kernel would be wrong."""
     other = program._lowered
-    monkeypatch.setattr(program, "_lowered", lambda spaces, _: other(spaces, (64, 1, 1)))
+    monkeypatch.setattr(program, "_lowered", lambda spaces, *_: other(spaces, (64, 1, 1)))
     launched(3)
     ((_, _, code),) = compiled_codes()
     with pytest.raises(EmulationError, match="a bug in the emulator: a kernel was lowered to other micro-ops"):

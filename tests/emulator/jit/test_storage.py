@@ -35,7 +35,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[int]:
     counts = []
     original = Library._compile
     with monkeypatch.context() as patch:
-        patch.setattr(Library, "_compile", lambda self, keys: (counts.append(len(keys)), original(self, keys)))
+        patch.setattr(Library, "_compile", lambda self, keys, _: (counts.append(len(keys)), original(self, keys)))
         handlers = library(folder).need(OPS)
     assert all(handlers[op] for op in OPS)
     return counts
