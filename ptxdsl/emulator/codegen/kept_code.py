@@ -98,7 +98,7 @@ def keep(key: str, block: Shape3, code: Code, spaces: AddressSpaces) -> None:
         files = dict.fromkeys(storage.object_file(name) or "" for name in record.names)
         storage.keep_kernel(key, marshal.dumps((key, *record._replace(files=tuple(files)))))
 
-    library().unoptimised.after(write)
+    library().when_optimised(write)
     code.keep_block_function = lambda name: _keep_block_function(key, name)
 
 

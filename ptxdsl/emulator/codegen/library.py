@@ -26,8 +26,9 @@ from ...machine_code.once import once
 from ...machine_code.shutdown import at_work
 from ..instructions.micro_op import Key
 from ..instructions.scheduler import EVERYWHERE
+from .code import Code
 from .storage import Storage, digest
-from .unoptimised import Module, Unoptimised
+from .unoptimised import Module, Unoptimised, write_address
 
 __all__ = ["Library", "library", "name_of_kept", "symbol"]
 
@@ -143,22 +144,39 @@ class Library:
                 else:
                     self._link_and_store(image, parts[number])
 
+    def note_user(self, code: Code, handlers: dict[int, Key]) -> None:
+        """Note code that has handlers at these addresses which were not optimised when it was made."""
+        with self._lock:
+            self.unoptimised.note_user(code, handlers)
+            for place, key in handlers.items():
+                if key not in self.unoptimised.keys:
+                    write_address(place, self._handlers[key])
+
+    def when_optimised(self, call: Callable[[], object]) -> None:
+        """Call this once all handlers are optimised and on disk."""
+        with self._lock:
+            self.unoptimised.after(call)
+
     def optimise(self) -> None:
         """Compile again what was compiled quickly, for all that has it and for other processes."""
-        waiting = self.unoptimised
-        while waiting.modules:
-            text, handlers = waiting.modules[0]
-            with at_work:
-                image = object_file(text, Effort.HANDLERS)
+        while True:
             with self._lock:
-                before = {name: self._symbols[name] for name in handlers}
-                self._link_and_store(image, list(handlers))
-                better = {key: (self._symbols[name], before[name]) for name, key in handlers.items()}
+                module = self.unoptimised.next()
+            if module is None:
+                return
+            try:
+                with at_work:
+                    image = object_file(module.text, Effort.HANDLERS)
+            except BaseException:
+                self.unoptimised.keys -= set(module.handlers.values())
+                raise
+            with self._lock:
+                names = list(module.handlers)
+                before = [self._symbols[name] for name in names]
+                self._link_and_store(image, names)
+                better = {key: (self._symbols[name], old) for (name, key), old in zip(module.handlers.items(), before)}
                 self._handlers.update({key: now for key, (now, _) in better.items()})
-                waiting.replace(better)
-                del waiting.modules[0]
-        with self._lock:
-            waiting.end()
+                self.unoptimised.replace(better)
 
     def _link_and_store(self, image: bytes, names: list[str]) -> None:
         self._link(image, names)

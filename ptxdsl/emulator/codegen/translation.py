@@ -48,6 +48,7 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
     made_by = library()
     made_by.need(ops.values(), quickly=True)
     handlers = made_by.need(needed)  # which a thread beside this one has made where nothing was on disk
+    quick = made_by.unoptimised.keys.intersection(ops.values())
     made = {number: (handlers[op], *layout_of(op.codes)) for number, op in ops.items()}
     offsets, at = [], 0
     for placed in micro_ops:
@@ -82,7 +83,8 @@ def assemble(lowered: LoweredFunction, source: Source | None = None) -> Code:
         len(micro_ops), lowered.conservative, lowered.prints, _updates(lowered.graph),
         lowered.pending, description,
     )
-    made_by.unoptimised.note_user(code, {base + at: placed.op for placed, at in zip(micro_ops, offsets)})
+    if quick:
+        made_by.note_user(code, {base + at: placed.op for placed, at in zip(micro_ops, offsets) if placed.op in quick})
     return code
 
 

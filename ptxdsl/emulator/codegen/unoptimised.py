@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..instructions.micro_op import Key
 from .code import Code
 
-__all__ = ["Module", "Unoptimised"]
+__all__ = ["Module", "Unoptimised", "write_address"]
 
 
 class Module(NamedTuple):
@@ -26,31 +26,46 @@ class Module(NamedTuple):
     handlers: dict[str, Key]
 
 
+def write_address(place: int, address: int) -> None:
+    """Put a handler's address where a micro-op has one: at once, for another thread may be about to read it."""
+    ctypes.c_uint64.from_address(place).value = address
+
+
 class Unoptimised:
-    """The handlers of a process that are not optimised yet, and what is to be done when they are."""
+    """The handlers of a process that are not optimised yet, and what is to be done when they are.
+
+    Its methods are called under the library's lock.
+    """
 
     def __init__(self) -> None:
-        self.modules: list[Module] = []
         self.keys: set[Key] = set()
+        self._modules: list[Module] = []
         self._users: list[tuple[weakref.ref[Code], dict[int, Key]]] = []
         """Code that has such handlers, and at which addresses it has which."""
         self._later: list[Callable[[], object]] = []
 
     def add(self, module: Module) -> None:
         """These handlers are to be optimised."""
-        self.modules.append(module)
+        self._modules.append(module)
         self.keys.update(module.handlers.values())
 
+    def next(self) -> Module | None:
+        """What is to be optimised next; where all is done, what had to wait for it follows."""
+        if self._modules:
+            return self._modules.pop(0)
+        self._users.clear()
+        while self._later:
+            self._later.pop(0)()
+        return None
+
     def note_user(self, code: Code, handlers: dict[int, Key]) -> None:
-        """Note code that has handlers at these addresses, some of which may be optimised later."""
-        places = {address: key for address, key in handlers.items() if key in self.keys}
-        if places:
-            code.unoptimised = True
-            self._users.append((weakref.ref(code), places))
+        """Note code that has such handlers at these addresses."""
+        code.unoptimised = True
+        self._users.append((weakref.ref(code), handlers))
 
     def after(self, call: Callable[[], object]) -> None:
         """Call this once all handlers are optimised and kept: at once where they are."""
-        if self.modules:
+        if self.keys:
             self._later.append(call)
         else:
             call()
@@ -63,10 +78,4 @@ class Unoptimised:
             for place, key in places.items() if code is not None else ():
                 now, before = addresses.get(key, (0, 0))
                 if before and ctypes.c_uint64.from_address(place).value == before:  # nothing else took its place
-                    ctypes.c_uint64.from_address(place).value = now
-
-    def end(self) -> None:
-        """All are optimised: do what had to wait for it."""
-        self._users.clear()
-        while self._later:
-            self._later.pop(0)()
+                    write_address(place, now)

@@ -101,7 +101,10 @@ def _compile_all() -> None:
     with yielding():
         while (work := _next()) is not None:
             with at_work.step:
-                work()
+                try:
+                    work()
+                except Exception:  # noqa: BLE001 - a mistake of ours, to be seen; others wait for this thread
+                    threading.excepthook(threading.ExceptHookArgs([*sys.exc_info(), threading.current_thread()]))
 
 
 def _compile(code: Code) -> None:

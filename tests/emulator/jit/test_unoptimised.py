@@ -85,11 +85,11 @@ def test_the_first_launch_waits_for_quick_code_only(fresh: Library, efforts: lis
     program = Program(parse(TEXT))
     code = program.code("k", (64, 1, 1))
     assert Effort.LEAST in efforts
-    assert fresh.unoptimised.modules
+    assert fresh.unoptimised.keys
     quick, first = handlers(code), launched(program)
     wait()
     assert efforts[-1] is Effort.HANDLERS
-    assert not fresh.unoptimised.modules and not fresh.unoptimised.keys
+    assert not fresh.unoptimised.keys
     better = handlers(code)
     assert all(one != other for one, other, op in zip(quick, better, code.micro_ops) if op.op not in EVERYWHERE)
     assert better == [fresh.need([placed.op])[placed.op] for placed in code.micro_ops]
@@ -129,10 +129,24 @@ def test_few_handlers_are_optimised_at_once(fresh: Library, efforts: list[Effort
 
 def test_what_is_to_follow_waits_for_the_handlers(fresh: Library) -> None:
     called: list[str] = []
-    fresh.unoptimised.after(lambda: called.append("at once"))
+    fresh.when_optimised(lambda: called.append("at once"))
     assert called == ["at once"]
     Program(parse(TEXT)).code("k", (64, 1, 1))
-    fresh.unoptimised.after(lambda: called.append("later"))
+    fresh.when_optimised(lambda: called.append("later"))
     assert called == ["at once"]
     fresh.optimise()
     assert called == ["at once", "later"]
+
+
+def test_code_that_is_placed_while_they_are_optimised(fresh: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handlers were the quick ones when it was asked which they are."""
+    placed, note_user = [], Library.note_user
+
+    def late(self: Library, code: Code, places: dict[int, Any]) -> None:
+        placed.extend(handlers(code))
+        fresh.optimise()
+        note_user(self, code, places)
+
+    monkeypatch.setattr(Library, "note_user", late)
+    code = Program(parse(TEXT)).code("k", (64, 1, 1))
+    assert handlers(code) == [fresh.need([each.op])[each.op] for each in code.micro_ops] != placed
