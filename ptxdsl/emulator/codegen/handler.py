@@ -67,6 +67,8 @@ class Handler:
     loads_pieces = False
     """Whether a load that may lie in two cache lines had better be several: a CPU that has begun many stores, whose
     addresses it does not know yet, may have such a load wait for all of them."""
+    ahead: Any = None
+    """How far in front of what a store writes lines are fetched, a number of bytes, if they are."""
     lines: Lines | None = None
     """How loads of a cache line's size are made that lie in two, if not as one."""
     single_warp = True

@@ -19,7 +19,7 @@ from .handler import HANDLER, Handler, byte, i1, i32, i64, lanes_of, pointer
 from .pending import faulty, make_all, make_counted, make_some, some_pending
 from .registry import builds, emits
 
-__all__ = ["PAIR", "release", "retire", "starting"]
+__all__ = ["PAIR", "claimed_block", "place_in_grid", "release", "retire", "starting"]
 
 VOID = ir.VoidType()
 PAIR = ir.VectorType(i64, 2)
@@ -266,7 +266,7 @@ def _next_block(h: Handler, launch: Any) -> Any:
     h.store(h.ir.add(h.load(h.block, Block.BEGUN_TURNS, i32), one), h.block, Block.TURNS)
     h.ir.branch(chosen)
     h.ir.position_at_end(new)
-    claimed = _claimed(h, launch)
+    claimed = claimed_block(h, launch)
     new = h.ir.block
     h.store(h.i32(0), h.block, Block.TURNS)
     h.ir.branch(chosen)
@@ -274,7 +274,7 @@ def _next_block(h: Handler, launch: Any) -> Any:
     return h.merged(again, [first], new, [claimed])[0]
 
 
-def _claimed(h: Handler, launch: Any) -> Any:
+def claimed_block(h: Handler, launch: Any) -> Any:
     """The next block of the launch; a host thread alone need not wait until what it has stored is seen by others."""
     alone, several, claimed = (h.block_named(n) for n in ("alone", "several", "claimed"))
     h.ir.cbranch(h.likely(h.zero(h.load(launch, Launch.SEVERAL, i32))), alone, several)
@@ -332,17 +332,21 @@ def starting(h: Handler, record: Any) -> Any:
 
 
 def _place(h: Handler, launch: Any, number: Any) -> None:
-    """Index of the block in the grid; divisions are slow, and most grids are one row."""
-    x = h.ir.zext(h.load(launch, Launch.GRID, i32), i64)
-    with h.ir.if_else(h.likely(h.ir.icmp_unsigned("<", number, x))) as (then, otherwise):
+    """Note the index of the block in the grid."""
+    for axis, index in enumerate(place_in_grid(h, launch, number)):
+        h.store(index, h.block, Block.CTAID + 4 * axis)
+
+
+def place_in_grid(h: Handler, launch: Any, number: Any) -> list[Any]:
+    """The index of a block in the grid, three i32; divisions are slow, and most grids are one row."""
+    row, rows = (h.ir.zext(Handler.load(h, launch, Launch.GRID + at, i32, fixed=True), i64) for at in (0, 4))
+    with h.ir.if_else(h.likely(h.ir.icmp_unsigned("<", number, row))) as (then, otherwise):
         with then:
-            h.store(number, h.block, Block.CTAID, 4)
-            h.store(h.i32(0), h.block, Block.CTAID + 8)
+            first, one = [number, h.i64(0), h.i64(0)], h.ir.block
         with otherwise:
-            y = h.ir.zext(h.load(launch, Launch.GRID + 4, i32), i64)
-            above = h.ir.udiv(number, x)
-            for axis, index in enumerate((h.ir.urem(number, x), h.ir.urem(above, y), h.ir.udiv(above, y))):
-                h.store(h.ir.trunc(index, i32), h.block, Block.CTAID + 4 * axis)
+            above = h.ir.udiv(number, row)
+            index, other = [h.ir.urem(number, row), h.ir.urem(above, rows), h.ir.udiv(above, rows)], h.ir.block
+    return [h.ir.trunc(value, i32) for value in h.merged(one, first, other, index)]
 
 
 def _fill(h: Handler, place: Any, value: int, size: Any) -> None:

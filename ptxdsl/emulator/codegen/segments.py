@@ -187,7 +187,10 @@ def store_segments(h: Handler, access: Access, values: list[Any], host: Any, lan
     with h.ir.if_else(h.whole(lanes)) as (then, otherwise):
         with then:
             for start, part in zip(starts, parts):
-                h.store(part, as_pointer(h, start, byte), 0, access.nbytes)
+                place = as_pointer(h, start, byte)
+                if h.ahead is not None:
+                    _fetch(h, h.add(place, h.ahead), part.type.count * part.type.element.width // 8)
+                h.store(part, place, 0, access.nbytes)
         with otherwise:
             bools = h.bools(lanes)
             for number, (start, part) in enumerate(zip(starts, parts)):
@@ -196,6 +199,12 @@ def store_segments(h: Handler, access: Access, values: list[Any], host: Any, lan
                 bits = part.type.element.width
                 name = f"llvm.masked.store.v{part.type.count}i{bits}.p0"
                 h.call(name, ir.VoidType(), part, as_pointer(h, start, byte), h.i32(bits // 8), chosen)
+
+
+def _fetch(h: Handler, place: Any, nbytes: int) -> None:
+    """Have lines fetched that are to be written."""
+    for at in range(0, nbytes, LINE):
+        h.call("llvm.prefetch.p0", ir.VoidType(), h.add(place, at), h.i32(1), h.i32(3), h.i32(1))
 
 
 def interleaved(h: Handler, values: list[Any], first: int, lanes: int) -> Any:

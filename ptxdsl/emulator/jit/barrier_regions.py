@@ -60,7 +60,7 @@ class BarrierRegion(ConvergedBlocks):
         )
         self.read = read
         alike = self._loads_alike() if self.read_only else []
-        if emit_block_pass(self, bool(alike)):
+        if not h.runs_blocks and emit_block_pass(self, bool(alike)):
             self.loop = h.ir.block
         if alike:
             self._hoist(alike)

@@ -21,6 +21,7 @@ from ..machine.layout import LANES, NEVER, Barrier, Block, Warp
 from .barrier_regions import BarrierRegion
 from .cluster_barriers import emit_gate, emit_resumption
 from .function_builder import BlockFunction
+from .grid_blocks import emit_grid_blocks
 from .grid_turns import emit_grid_turns
 from .plan import BUDGET, RETIRED, PlannedBlock, Plan, Refused
 
@@ -34,6 +35,8 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
     """Add the block function of a kernel: void (record, warp, block), which runs the block whose index is set."""
     h = BlockFunction(module, name, plan)
     most = MAX_INSTRUCTIONS * 3 // 2 if plan.lanes is not None else MAX_INSTRUCTIONS
+    blocks = emit_grid_blocks(h)
+    h.runs_blocks, checked = blocks is not None, h.ir.block
     hand_over = h.block_named("hand_over")
     regions: dict[int, BarrierRegion] = {}
     todo = [RETIRED]
@@ -68,6 +71,9 @@ def emit_block_function(module: ir.Module, name: str, plan: Plan) -> None:
         fresh = h.block_named("fresh")
         emit_resumption(h, fresh, {block.number: heads[block.number] for block in waits})
         h.ir.position_at_end(fresh)
+    if blocks is not None:
+        h.ir.branch(blocks)
+        h.ir.position_at_end(checked)
     h.begin_block()
     h.ir.branch(heads[RETIRED])
     h.ir.position_at_end(hand_over)

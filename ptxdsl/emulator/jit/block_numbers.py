@@ -106,6 +106,7 @@ class BlockNumbers:
         h.ir = h.preheader if fixed else h.entered if behind else here
         element, offset = ir.IntType(register.bits), register.offset + (row or 0) * register.bits // 8
         once = row is None and slot in plan.warp_invariant and register.lane_offsets is None and fixed
+        once = once or self.warps == 1
         parts = []
         for number in range(1 if once else self.warps):
             value = h.load_of(self.warp(number), offset, element, fixed)

@@ -32,10 +32,11 @@ from .block_numbers import BlockNumbers, Unsuited
 from .function_builder import BlockFunction
 from .jammed_warps import JammedWarp, fetched_before, warps_at_once
 from .plan import RETIRED, BlockBarrier, Plan, PlannedBlock, PlannedOp, loop_cost, votes
+from .prefetching import distance_ahead
 from .row_micro_ops import ComputeRows, RowWrapCheck
 from .row_plan import picked
 
-__all__ = ["GLOBAL", "BlockPass", "emit_block_pass"]
+__all__ = ["GLOBAL", "BlockPass", "emit_block_pass", "suits_passes"]
 
 MAX_OPS = 160
 """Micro-ops of a pass: its code is there twice."""
@@ -67,8 +68,7 @@ def emit_block_pass(region: Region, hoists: bool) -> bool:
     or several warps run at once.
     """
     plan, start = region.plan, region.start
-    alike = plan.warps > 1 and not plan.partial and not plan.leaves and not plan.prologue
-    if not alike or (start >= 0 and plan.blocks[start].waits_for_cluster):
+    if plan.warps == 1 or not suits_passes(plan) or (start >= 0 and plan.blocks[start].waits_for_cluster):
         return False
     made = BlockPass(region)
     try:
@@ -80,6 +80,11 @@ def emit_block_pass(region: Region, hoists: bool) -> bool:
         return False
     made.emit()
     return True
+
+
+def suits_passes(plan: Plan) -> bool:
+    """Whether all warps of a block have the same lanes, and do the same in front of the kernel."""
+    return not (plan.partial or plan.leaves or plan.prologue)
 
 
 class _Host(NamedTuple):
@@ -114,6 +119,8 @@ class BlockPass(BlockNumbers):
         """Those that others are counted from, by the number and the buffer entry that they were computed from."""
         self.lines: dict[int, Lines] = {}
         """How rows are loaded that lie in two cache lines, by the number of the op."""
+        self.ahead: dict[int, Any] = {}
+        """How far in front of what they store lines are fetched, by the number of the op."""
         self.known: dict[int, list[tuple[int, int]]] = {}
         """Masks that predicates are known to have, by the number of the op that asks."""
 
@@ -352,6 +359,18 @@ class BlockPass(BlockNumbers):
                 h.ir.store(host, place)
         return {host: place if host is place else h.ir.bitcast(place, pointer) for host, place in places.items()}
 
+    def look_ahead(self) -> None:
+        """Have stores fetch the lines that the pass stores when it is made for a block further on."""
+        h, known = self.h, dict[Any, Any]()
+        for number, hosts in self.hosts.items():
+            op, base = self.ops[number].op, hosts[0].base
+            if isinstance(op, Store):
+                if base not in known:
+                    first = h.ir.extract_element(base, h.i32(0)) if _is_vector(base) else base
+                    nbytes = self.warps * h.present * len(op.sources) * op.bits // 8
+                    known[base] = distance_ahead(h, first, nbytes)
+                self.ahead[number] = known[base]
+
     def _bytes_again(self, planned: PlannedOp) -> int:
         """How much lies side by side that a loop loads of global memory in each turn; 0 where it does not."""
         op = planned.op
@@ -420,9 +439,9 @@ class BlockPass(BlockNumbers):
             return
         h.hosts = [_plus(h, warp.base(base, places[base]), offset) for base, offset in self.hosts.get(number, ())]
         h.begin_unchecked(planned)
-        h.lines = self.lines.get(number)
+        h.lines, h.ahead = self.lines.get(number), self.ahead.get(number)
         self.region.emit_op(planned.op)
-        h.hosts, h.lines = [], None
+        h.hosts, h.lines, h.ahead = [], None, None
 
     def leave(self) -> None:
         """Keep what the next region reads of a warp."""

@@ -77,6 +77,8 @@ class BlockFunction(BlockRegisters):
         self.entered: ir.IRBuilder | None = None
         """Where all warps have come to the first barrier: what they computed on the way is loaded there once."""
         self.of_entry = registers_of_entry(plan) - set().union(*self.kept_at.values())
+        self.runs_blocks = False
+        """Whether blocks of which all checks hold are run by a pass of the whole kernel."""
         self.straight = 0
         """LLVM instructions of passes in groups, without a branch, which take LLVM little."""
         self.after: ir.Block | None = None

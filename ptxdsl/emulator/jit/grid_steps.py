@@ -14,10 +14,10 @@ from ..instructions.control import Branch, Exit, Jump
 from ..instructions.data import Compute, WrapCheck
 from ..instructions.memory import Load, LoadParameter, Store
 from ..machine.layout import SPACE_BITS
-from .plan import Layout, PlannedBlock, PlannedRegister, Step
+from .plan import Layout, PlannedBlock, PlannedOp, PlannedRegister, Step
 from .row_micro_ops import ComputeRows, RowWrapCheck
 
-__all__ = ["steps_of"]
+__all__ = ["global_only", "steps_of"]
 
 BEFORE = (Compute, ComputeRows, LoadParameter, WrapCheck, RowWrapCheck, Exit, Branch, Jump)
 """What may come before the loop: it is done for a block's turns, and again when the block goes on by itself."""
@@ -28,7 +28,7 @@ def steps_of(
 ) -> tuple[Step, ...]:
     """What a turn adds to the registers that it hands on; none where turns of several blocks cannot be made at once."""
     inside = _loop(blocks, head)
-    if not all(map(_global_only, (each for block in blocks for each in block.ops))):
+    if not all(map(global_only, (each for block in blocks for each in block.ops))):
         return ()
     before = _until(blocks, head)
     if not all(isinstance(each.op, BEFORE) for n in before for each in blocks[n].ops):
@@ -44,7 +44,8 @@ def steps_of(
     return tuple(step for step in steps if step is not None) if all(steps) else ()
 
 
-def _global_only(planned: Any) -> bool:
+def global_only(planned: PlannedOp) -> bool:
+    """Whether a micro-op accesses global memory, if any, through a pointer of which the array is known."""
     op = planned.op
     if not isinstance(op, (Load, Store)):
         return True

@@ -20,13 +20,12 @@ from typing import Any
 from llvmlite import ir
 
 from ..codegen.handler import Handler, i1, i32, i64, lanes_of, pointer
-from ..codegen.registry import emit_inline
-from ..instructions.micro_op import MicroOp
 from ..machine.layout import Block, Launch
 from .block_numbers import Unsuited
 from .block_passes import BlockPass
+from .entry_region import EntryRegion
 from .function_builder import BlockFunction
-from .plan import BlockBarrier, Layout, Step
+from .plan import Layout, Step
 
 __all__ = ["emit_grid_turns", "emit_made_turns"]
 
@@ -35,33 +34,6 @@ MOST = 4096
 WORTH = 3
 """Turns that a block must have."""
 
-class _Turns:
-    """A block's turn, from the kernel's entry."""
-
-    def __init__(self, h: BlockFunction) -> None:
-        self.h, self.plan, self.start, self.first = h, h.plan, -1, h.plan.blocks[0]
-        self.at_barrier: BlockBarrier | None = None
-        self.ends: dict[int, None] = {}
-        self.all_warps = h.body
-        self.common: tuple[str, ...] = ()
-
-    def emit_op(self, op: MicroOp) -> None:
-        """Emit a micro-op that has begun."""
-        emit_inline(self.h, op)
-
-    def load_registers(self) -> None:
-        """Load what is computed once a launch."""
-        h, plan = self.h, self.plan
-        read = frozenset().union(*plan.reads) | {step.by for step in plan.grid_steps if step.by}
-        once = {name for name in plan.launch_invariant & read if plan.is_scalar(name)}
-        h.load_registers((plan.launch_invariant & read) - once)
-        h.load_warp_invariant(once)
-
-    def turn(self, number: int) -> None:
-        """What follows begins at the head of the loop."""
-        self.start, self.first = number, self.plan.blocks[number]
-        self.at_barrier = self.first.turn
-
 
 class _GridTurns(BlockPass):
     """The turns of several blocks."""
@@ -69,7 +41,7 @@ class _GridTurns(BlockPass):
     reorders = False
 
     def __init__(self, h: BlockFunction, head: int) -> None:
-        self.turns = _Turns(h)
+        self.turns = EntryRegion(h)
         super().__init__(self.turns)
         self.plan_ways()
         self.begins = len(self.ops)
@@ -170,6 +142,7 @@ class _GridTurns(BlockPass):
         self._come(h.ir.block, (place, h.i64(0)), (turn, h.i32(0)), (trial, i1(0)), (first, mine), (more, got))
         h.ir.branch(head)
         h.ir.position_at_end(run)
+        self.look_ahead()
         self.run_warps()
         last = h.ir.icmp_signed(">=", place, more)
         following = h.ir.select(last, h.i64(0), h.ir.add(place, h.i64(1)))

@@ -39,6 +39,8 @@ TOGETHER = {
     "counted": f"""mov.u32 %r7, 0; {FIRST} L: {IN_PLACE} add.u32 %r7, %r7, 7; {NEXT}
         mad.lo.u32 %r6, %r2, %r3, %r1; {PLACE} ld.global.u32 %r10, [%rd4]; add.u32 %r10, %r10, %r7;
         st.global.u32 [%rd4], %r10; ret;""",
+    "carry": f"""{FIRST} sub.u32 %r7, %r6, %r20; L: {COPY} add.cc.u32 %r7, %r7, %r5; addc.u32 %r8, 0, 0;
+        setp.eq.u32 %p1, %r8, 0; add.u32 %r6, %r6, %r5; @%p1 bra L; ret;""",
     "lanes": f"mul.lo.u32 %r8, %r1, %r1; {FIRST} L: {IN_PLACE} add.u32 %r10, %r10, %r8; st.global.u32 [%rd4], %r10;"
              f"{NEXT} ret;",
     "always": f"mov.u32 %r7, 0; L: {IN_PLACE} add.u32 %r6, %r6, %r5; add.u32 %r7, %r7, 1; setp.lt.u32 %p1, %r7, 5;"
