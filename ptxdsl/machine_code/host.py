@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..config import current
 
-__all__ = ["Host", "cores", "described", "machine", "packs_bytes", "this_host", "vector_registers"]
+__all__ = ["Host", "cores", "described", "machine", "packs_bytes", "second_cache", "this_host", "vector_registers"]
 
 _NAMED = {
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
@@ -49,6 +49,16 @@ def vector_registers() -> tuple[int, int]:
     if "+avx" in features:
         return 16, 32
     return (16, 16) if _is_x86() else (32, 16)
+
+
+@functools.cache
+def second_cache() -> int:
+    """The bytes of a core's second cache, as Linux says; elsewhere a usual number."""
+    try:
+        text = Path("/sys/devices/system/cpu/cpu0/cache/index2/size").read_text().strip()
+        return int(text.removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return 1 << 20
 
 
 def packs_bytes() -> bool:

@@ -350,7 +350,11 @@ class BlockPass(BlockNumbers):
                 if host not in places:
                     places[host] = h.alloca(host.type, 64)
                 if again:
-                    h.prefetching.want(self.end, host, places[host], offset, again)
+                    planned = self.ops[number]
+                    moves = self.registers[planned.value("slot")][0] in self.plan.along_rows
+                    h.prefetching.want(
+                        self.end, host, places[host], (offset, again), planned.value("entry"), moves
+                    )
             if again >= LINE and vector_registers()[1] == LINE and all(_is_vector(host) for host, _ in hosts):
                 moved = [h.ir.add(host, self.constant(host, offset)) for host, offset in hosts]
                 self.lines[number] = lines_of(h, moved)

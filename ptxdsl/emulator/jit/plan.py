@@ -315,6 +315,8 @@ class Plan(NamedTuple):
     """Host threads that such blocks are shared out among."""
     block_uniform: frozenset[str] = frozenset()
     """Registers that are computed again in each turn of a loop or block, and hold the same in all warps."""
+    along_rows: frozenset[str] = frozenset()
+    """Registers that may differ among the blocks of a row of the grid."""
     idle: tuple[tuple[int, Idle], ...] = ()
     """Branches at which a warp without active lanes says the same of later ones, by the basic blocks that they end."""
 

@@ -123,6 +123,7 @@ class Planner:
             joins=self._joins(blocks), lanes_end=turn is not None or any(map(_ends_lanes, blocks)),
             after_ends=frozenset(range(len(blocks))) if turn is not None else _after_ends(blocks),
             leaves=low.cluster_barriers, clustered=prod(low.spaces.cluster or (1,)), lanes=lanes, key="",
+            along_rows=_along_rows(low),
         )
         if turn is not None:
             steps = steps_of(blocks, low, turn.number, made.registers)
@@ -316,6 +317,18 @@ def _warp_invariant(low: ConvergentLowering, block: Shape3) -> set[str]:
             if fixed and all(_is_warp_invariant(each, found, specials) for each in op.reads):
                 found.update(r.name for r in op.writes)
     return found
+
+
+def _along_rows(low: ConvergentLowering) -> frozenset[str]:
+    """Registers that are computed from the block's place in its row of the grid."""
+    ops = [low.graph.def_use[place] for each in low.graph.blocks for place in range(each.start, each.stop)]
+    found, before = set[str](), -1
+    while before < len(found):
+        before = len(found)
+        for op in ops:
+            if SpecialRegister("%ctaid.x") in op.reads or any(register.name in found for register in op.uses):
+                found.update(register.name for register in op.writes)
+    return frozenset(found)
 
 
 def _block_uniform(made: Plan, low: ConvergentLowering) -> frozenset[str]:

@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from ..codegen.handler import Handler, i64, pointer
+from ...machine_code.host import second_cache
+from ..codegen.handler import Handler, i32, i64, pointer
+from ..machine.layout import Block, Entry
 
 __all__ = ["Prefetching", "distance_ahead"]
 
@@ -24,6 +26,8 @@ LINE = 64
 """Bytes of a cache line."""
 SECOND_CACHE = 2
 """What LLVM calls it."""
+FEW = 4
+"""Blocks of a row of the grid, of which the first fetches too much of what they all load to do without."""
 AHEAD = 1024
 """Bytes that are stored before a line is there that was asked for."""
 
@@ -34,8 +38,18 @@ class _Wanted(NamedTuple):
     addresses: Any
     offset: int
     nbytes: int
-    straddles: Any
-    """Where it is noted whether some of them do not begin with a cache line."""
+
+
+class _Group:
+    """What a region fetches where ``needed`` holds.
+
+    ``straddles``: where it is noted whether some addresses do not begin with a cache line.
+    """
+
+    def __init__(self, h: Any, needed: Any) -> None:
+        self.needed, self.wanted = needed, list[_Wanted]()
+        self.straddles = h.alloca(i64, 8)
+        h.allocas.store(h.i64(0), self.straddles)
 
 
 class Prefetching:
@@ -43,28 +57,48 @@ class Prefetching:
 
     def __init__(self, h: Any) -> None:
         self.h = h
-        self.wanted: dict[int, list[_Wanted]] = {}
+        self.groups: dict[tuple[int, int, bool], _Group] = {}
+        """By the region, by the array's entry, and by whether each block of a row of the grid has other addresses."""
         self.places: list[tuple[int, ir.Block, ir.Block, Any]] = []
-        self.following: dict[Any, tuple[Any, Any]] = {}
-        """Where addresses of the next turns are, by those of this one, and whether they are within cache lines."""
+        self.following: dict[Any, Any] = {}
+        """Where addresses of the next turns are, by those of this one."""
 
-    def want(self, start: int, hosts: Any, kept: Any, offset: int, nbytes: int) -> None:
+    def want(self, start: int, hosts: Any, kept: Any, wanted: tuple[int, int], entry: int, moves: bool) -> None:
         """Have the region at ``start`` fetch for each warp what comes two turns behind ``hosts``.
 
-        The addresses of the turn before are ``kept``.
+        The addresses of the turn before are ``kept``; ``wanted`` are the offset from there and the bytes.
         """
-        h = self.h
+        h, key = self.h, (start, entry, moves)
+        if key not in self.groups:
+            self.groups[key] = _Group(h, self._needed(entry, moves))
+        group = self.groups[key]
         if hosts not in self.following:
-            place, straddles = h.alloca(hosts.type, LINE), h.alloca(i64, 8)
+            place = h.alloca(hosts.type, LINE)
             h.allocas.store(ir.Constant(hosts.type, None), place)
-            h.allocas.store(h.i64(0), straddles)
             way = h.ir.sub(hosts, h.ir.load(kept))
             h.ir.store(h.ir.add(hosts, h.ir.add(way, way)), place)
-            bits = h.call(f"llvm.vector.reduce.or.v{hosts.type.count}i64", i64, hosts)
-            h.ir.store(h.ir.and_(bits, h.i64(LINE - 1)), straddles)
-            self.following[hosts] = h.allocas.bitcast(place, pointer), straddles
-        place, straddles = self.following[hosts]
-        self.wanted.setdefault(start, []).append(_Wanted(place, offset, nbytes, straddles))
+            bits = h.ir.and_(h.call(f"llvm.vector.reduce.or.v{hosts.type.count}i64", i64, hosts), h.i64(LINE - 1))
+            if group.wanted:
+                bits = h.ir.or_(bits, h.ir.load(group.straddles))
+            h.ir.store(bits, group.straddles)
+            self.following[hosts] = h.allocas.bitcast(place, pointer)
+        group.wanted.append(_Wanted(self.following[hosts], *wanted))
+
+    def _needed(self, entry: int, moves: bool) -> Any:
+        """Whether an array is larger than what stays in the second cache.
+
+        What all blocks of a row of the grid load alike stays there too, but for the first of them.
+        """
+        h = self.h
+        here, h.ir = h.ir, h.preheader
+        place = h.add(h.load(h.block, Block.TABLE, pointer), entry)
+        size = Handler.load(h, place, Entry.SIZE, i64, fixed=True)
+        needed = h.ir.icmp_unsigned(">", size, h.i64(second_cache() // 2))
+        if not moves:
+            blocks = Handler.load(h, h.block, Block.NCTAID, i32, fixed=True)
+            needed = h.ir.and_(needed, h.ir.icmp_unsigned("<", blocks, h.i32(FEW)))
+        h.ir = here
+        return needed
 
     def begin_warp(self, start: int) -> None:
         """Here a warp begins with a region: what it is to fetch may become known later."""
@@ -79,20 +113,27 @@ class Prefetching:
         h = self.h
         for start, block, on, number in self.places:
             h.ir.position_at_end(block)
-            apart = list[tuple[Any, Any]]()
-            for wanted in self.wanted.get(start, ()):
-                place = h.add(wanted.addresses, h.ir.mul(h.ir.zext(number, i64), h.i64(8)))
-                first = h.ir.inttoptr(Handler.load(h, place, 0, i64), pointer)
-                offsets = sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1})
-                if len(offsets) > 1 and not (wanted.offset | wanted.nbytes) % LINE:
-                    apart.append((wanted.straddles, h.add(first, wanted.offset + offsets.pop())))
-                for offset in offsets:
-                    self._fetch(h.add(first, wanted.offset + offset))
-            for straddles in dict.fromkeys(each for each, _ in apart):
-                with h.ir.if_then(h.nonzero(h.ir.load(straddles))):
-                    for at in (at for each, at in apart if each is straddles):
-                        self._fetch(at)
+            for (region, *_), group in self.groups.items():
+                if region == start:
+                    with h.ir.if_then(group.needed):
+                        self._fetch_all(group, number)
             h.ir.branch(on)
+
+    def _fetch_all(self, group: _Group, number: Any) -> None:
+        """Fetch what a warp is to fetch of a group; the second lines where there are such."""
+        h, apart = self.h, []
+        for wanted in group.wanted:
+            place = h.add(wanted.addresses, h.ir.mul(h.ir.zext(number, i64), h.i64(8)))
+            first = h.ir.inttoptr(Handler.load(h, place, 0, i64), pointer)
+            offsets = sorted({*range(0, wanted.nbytes, LINE), wanted.nbytes - 1})
+            if len(offsets) > 1 and not (wanted.offset | wanted.nbytes) % LINE:
+                apart.append(h.add(first, wanted.offset + offsets.pop()))
+            for offset in offsets:
+                self._fetch(h.add(first, wanted.offset + offset))
+        if apart:
+            with h.ir.if_then(h.nonzero(h.ir.load(group.straddles))):
+                for at in apart:
+                    self._fetch(at)
 
     def _fetch(self, place: Any) -> None:
         h = self.h
