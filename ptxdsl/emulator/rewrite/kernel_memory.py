@@ -11,7 +11,6 @@ from ..machine.unsupported import unsupported
 from .carried_loops import compare_counters
 from .expansions import expansion, short_addresses
 from .loop_bounds import bounded_by_differences
-from .tested_carries import carry_tests
 
 if TYPE_CHECKING:
     from .index_checks import Annotations
@@ -50,8 +49,7 @@ def _runs_as_it_stands(function: Function) -> bool:
     passed = any(variable.space == "param" for variable in function.variables)
     if named or passed or any(expansion(f) or f.effects.barrier == "cluster" for f in forms):
         return False
-    body = function.body or ()
-    return not bounded_by_differences(body) and not carry_tests(body)
+    return not bounded_by_differences(function.body or ())
 
 
 def _rewritten(

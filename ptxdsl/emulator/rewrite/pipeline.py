@@ -19,7 +19,6 @@ from .loop_bounds import guard_loops
 from .matrix_fragments import MatrixFragments
 from .short_addresses import lengthen_addresses
 from .tensor_maps import TensorMaps
-from .tested_carries import carry_tests, compared_carries
 
 __all__ = ["rewrite"]
 
@@ -43,8 +42,6 @@ def rewrite(
         return result
 
     function = passed(guard_loops(function))
-    if carry_tests(function.body or ()):
-        function = passed(compared_carries(function))
     if annotations is not None:
         function, module = passed(annotations.checked(function)), annotations.module(module)
     if calls(function):
