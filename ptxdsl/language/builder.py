@@ -159,7 +159,7 @@ class Trace:
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
     `ptx_func` functions called, by function and constants; ``unaliased``, ``taken``, ``more``, ``known_globals`` and
-    ``leaves`` (the tuples that hold no register, by id) are what rule R3 remembers, ``mutable`` the names of the
+    ``leaves`` (the tuples that never reach one, by id) are what rule R3 remembers, ``mutable`` the names of the
     registers of each `Reg`, ``operands`` those of the instruction whose result is to be written, ``vector`` the
     elements, by id, of a vector that is being written, with the objects that reach none of them; ``indexed`` and
     ``kept`` are the function's (`ir.Function`), ``computes_address`` the address arithmetic, by id, that is not the

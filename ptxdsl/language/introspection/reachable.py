@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import compress
@@ -33,7 +33,7 @@ from .user_code import globals_of, is_user_class, is_user_module, names_of_modul
 
 __all__ = [
     "ANNOTATIONS", "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "children",
-    "holds", "walk",
+    "frozen", "holds", "walk",
 ]
 
 ITEM, ATTRIBUTE, NAME, GLOBAL, DEFAULT, MEMBER = "[]", ".", "name", "global", "default", "in"
@@ -98,14 +98,14 @@ def _written(key: Any) -> str:
 
 
 def walk(
-    roots: Iterable[tuple[str, Any]], seen: dict[int, Any] | None = None, *, through_globals: bool = False
+    roots: Iterable[tuple[str, Any]], only: Container[int] | None = None, *, through_globals: bool = False
 ) -> Iterator[Node]:
     """Each object with children that is reached from named variables, once, the nearest first.
 
-    ``seen`` are the objects by id that are passed over, and those found are added to it. ``through_globals``: what a
-    function of the user's names of its module belongs to it too.
+    ``only`` are the ids of the objects that are gone to, where not all are. ``through_globals``: what a function of the
+    user's names of its module belongs to it too.
     """
-    seen = {} if seen is None else seen
+    seen: dict[int, Any] = {}
     waiting: deque[tuple[Node | None, str, Any, Any]] = deque(
         (None, NAME, name, value) for name, value in roots if holds(type(value))
     )
@@ -120,7 +120,7 @@ def walk(
         node = Node(value, parts, parent, form, key)
         yield node
         for part in parts:
-            inner = list(map(holds, map(type, part.held)))
+            inner = list(map(holds, map(type, part.held)) if only is None else map(only.__contains__, map(id, part.held)))
             if True in inner:
                 form = part.form
                 waiting.extend([(node, form, key, child) for key, child in compress(zip(part.keys, part.held), inner)])
@@ -213,8 +213,10 @@ def _attributes(members: dict[str, _Get], table: _Get | None) -> _Reader:
     def read(value: Any) -> Iterable[Part]:
         named: Any = {}
         if table is not None:
-            with suppress(AttributeError):  # classes compiled to C may show a table that they do not have
+            try:
                 named = table(value)
+            except AttributeError:  # classes compiled to C may show a table that they do not have
+                named = {}
         if members:
             named = dict(named)
             for name, get in members.items():
@@ -395,6 +397,8 @@ _NATIVE: dict[type, _Reader] = {
 _readers: Callable[[type], tuple[_Reader, ...]] = _Kinds(_find).__getitem__
 holds: Callable[[type], bool] = _Kinds(lambda kind: bool(_readers(kind))).__getitem__
 """Whether objects of a type may hold others."""
+frozen: Callable[[type], bool] = _Kinds(lambda kind: _readers(kind) == (_NATIVE[tuple],)).__getitem__
+"""Whether objects of a type hold for ever what they hold: tuples, also those with named elements."""
 
 
 def attributes(value: Any) -> dict[str, Any]:

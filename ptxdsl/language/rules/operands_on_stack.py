@@ -29,7 +29,8 @@ from ..introspection.effects import Expression, effects_of
 from ..introspection.frame_variables import locals_of
 from ..values.value import Reg
 from .changed_lines import resolved
-from .holders import shares, variables
+from .holders import variables
+from .reaching import shares
 
 __all__ = ["check_stack"]
 
