@@ -11,7 +11,7 @@ from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any
 
-__all__ = ["locals_of", "two_of"]
+__all__ = ["locals_of"]
 
 _OWN_REFERENCES = 3
 """Those to the variables of a frame: its own, ours, and that of the call which counts them."""
@@ -21,15 +21,6 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     """What the locals of a frame hold now, and those of its closure; a copy."""
     held = frame.f_locals
     found = dict(held)
-    if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
-        held.clear()
-    return found
-
-
-def two_of(frame: FrameType, first: str, second: str) -> tuple[Any, Any]:
-    """What two of them hold now, None for one that is not bound: without the copy of all."""
-    held = frame.f_locals
-    found = held.get(first), held.get(second)
     if held.__class__ is dict and frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(held) <= _OWN_REFERENCES:
         held.clear()
     return found

@@ -20,7 +20,8 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from itertools import compress
+from itertools import chain, compress, repeat
+from operator import is_
 from types import (
     AsyncGeneratorType, BuiltinFunctionType, CellType, CodeType, CoroutineType, FrameType, FunctionType, GeneratorType,
     GetSetDescriptorType, MappingProxyType, MemberDescriptorType, MethodDescriptorType, MethodType, ModuleType,
@@ -32,8 +33,8 @@ from weakref import ref
 from .user_code import globals_of, is_user_class, is_user_module, names_of_module
 
 __all__ = [
-    "ANNOTATIONS", "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "children",
-    "frozen", "holds", "walk",
+    "ANNOTATIONS", "ATTRIBUTE", "DEFAULT", "GLOBAL", "ITEM", "MEMBER", "NAME", "Node", "Part", "attributes", "child",
+    "children", "frozen", "holds", "walk",
 ]
 
 ITEM, ATTRIBUTE, NAME, GLOBAL, DEFAULT, MEMBER = "[]", ".", "name", "global", "default", "in"
@@ -48,6 +49,7 @@ class Part(NamedTuple):
     form: str
     keys: Sequence[Any]
     held: Sequence[Any]
+    """A list, but where it is a tuple of the object's."""
 
 
 class Node(NamedTuple):
@@ -120,15 +122,23 @@ def walk(
         node = Node(value, parts, parent, form, key)
         yield node
         for part in parts:
-            inner = list(map(holds, map(type, part.held)) if only is None else map(only.__contains__, map(id, part.held)))
+            form, held = part.form, part.held
+            inner = list(map(holds, map(type, held)) if only is None else map(only.__contains__, map(id, held)))
             if True in inner:
-                form = part.form
-                waiting.extend([(node, form, key, child) for key, child in compress(zip(part.keys, part.held), inner)])
+                waiting.extend([(node, form, key, value) for key, value in compress(zip(part.keys, held), inner)])
 
 
 def children(value: Any) -> list[Part]:
     """What an object holds; empty parts are left out."""
     return [part for read in _readers(type(value)) for part in read(value) if part.held]
+
+
+def child(value: Any, form: str, key: Any) -> Any:
+    """What an object holds at the key of one of its parts; None where it holds nothing there."""
+    if form == ITEM and type(value) in (list, tuple):
+        return value[key] if key < len(value) else None
+    found = (compress(part.held, map(is_, part.keys, repeat(key))) for part in children(value) if part.form == form)
+    return next(chain.from_iterable(found), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -287,12 +297,12 @@ def _content(cell: Any) -> Any:
 
 
 def _cell(value: Any) -> Iterator[Part]:
-    yield Part(ATTRIBUTE, ("cell_contents",), (_content(value),))
+    yield Part(ATTRIBUTE, ("cell_contents",), [_content(value)])
 
 
 def _method(value: Any) -> Iterator[Part]:
     function = getattr(value, "__func__", None)
-    yield Part(ATTRIBUTE, ("__self__", "__func__"), (value.__self__, function))
+    yield Part(ATTRIBUTE, ("__self__", "__func__"), [value.__self__, function])
 
 
 def _frame(value: FrameType) -> Iterator[Part]:
@@ -310,18 +320,18 @@ def _generator(value: Any) -> Iterator[Part]:
     if frame is not None:
         yield from _frame(frame)
         inner = getattr(value, "gi_yieldfrom" if prefix == "gi" else f"{prefix}_await")
-        yield Part(MEMBER, (inner,), (inner,))
+        yield Part(MEMBER, (inner,), [inner])
         known = {id(held) for held in frame.f_locals.values()}
         rest = [held for held in gc.get_referents(value) if id(held) not in known and type(held) not in _INSIDE]
         yield Part(MEMBER, rest, rest)
 
 
 def _reference(value: Any) -> Iterator[Part]:
-    yield Part(MEMBER, (None,), (ref.__call__(value),))
+    yield Part(MEMBER, (None,), [ref.__call__(value)])
 
 
 def _context_variable(value: ContextVar[Any]) -> Iterator[Part]:
-    yield Part(ATTRIBUTE, ("get()",), (value.get(None),))
+    yield Part(ATTRIBUTE, ("get()",), [value.get(None)])
 
 
 def _referents(readers: list[_Reader], table: _Get | None) -> _Reader:
@@ -372,7 +382,7 @@ def _class(value: type) -> Iterator[Part]:
 
 
 def _type(value: Any) -> Iterator[Part]:
-    yield Part(ATTRIBUTE, ("__class__",), (type(value),))
+    yield Part(ATTRIBUTE, ("__class__",), [type(value)])
 
 
 def _module(value: ModuleType) -> Iterator[Part]:

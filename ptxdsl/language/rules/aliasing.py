@@ -26,18 +26,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import AliasError, Loc
 from ..builder import Region, Trace, current, fatal, thread
 from ..introspection.bytecode import Flow, flow_of
 from ..introspection.call_sites import internal, user_frame
-from ..introspection.frame_variables import locals_of, two_of
+from ..introspection.frame_variables import locals_of
 from ..introspection.reachable import ATTRIBUTE, ITEM, children, walk
 from ..memory.pointers import Pointer, RegPointer
 from ..values.parts import Part
 from ..values.value import Reg
 from .holders import Found, Holder, holders, place_of, variables
+from .known_holders import Taken, is_alone, is_known, note
 from .operands_on_stack import check_stack
 from .snapshots import frames
 from .snapshots import references as count_references
@@ -73,83 +74,43 @@ def check_alias(reg: Any, depth: int = 2) -> None:
     in_kernel = frame.f_code is trace.code
     calls = (id(frame.f_code), frame.f_lasti) if in_kernel else _calls(frame, trace)
     path = way, calls
-    at, known = (path, id(register)), trace.taken.get(id(register))
-    if known is None and trace.unaliased.get(at, 0) >= references:
+    at, plain = (path, id(register)), reg is register
+    if trace.unaliased.get(at, 0) >= references:
+        return
+    others = references - _counted(register, trace)
+    if plain and is_alone(register, others, path, trace):
         return
     stack = [frame] if in_kernel else list(frames(trace, user_frame(depth + 1, trace.code)))
-    if known is not None and (
-        (known.allows(references, path, trace) and known.holds(stack, register, trace))
-        or trace.unaliased.get(at, 0) >= references
-    ):
+    if plain and is_known(stack, register, others, path, trace):
         return
-    if own >= 0 and references - _counted(register, trace) - own <= _handed_on(stack, register):
+    if own >= 0 and others - own <= _handed_on(stack, register):
         check_stack(stack, register, more=False)
         trace.unaliased[at] = references
         return
     searches.count += 1
     count, certain, grouped = 0, 0, False
-    elements: list[_Element | None] = []
+    taken: Taken | None = None
     places: set[tuple[int, str, int]] = set()
     """Those that hold it, each once: several frames may reach a list that a helper was handed."""
-    for number, (each, found) in enumerate(zip(stack, holders(stack, register, trace))):
-        if len(found.names) == 1 and not found.places:
+    found = holders(stack, register, trace)
+    for number, (each, held) in enumerate(zip(stack, found), 1):
+        if len(held.names) == 1 and not held.places:
             flow = flow_of(each.f_code)
             count += 1
-            certain += next(iter(found.names)) in flow.loaded(flow.index(each.f_lasti))
-            elements.append(None)
-        elif found.names or found.places:
-            new = {holder.place for holder in found.places} - places
+            certain += next(iter(held.names)) in flow.loaded(flow.index(each.f_lasti))
+        elif held.names or held.places:
+            new = {holder.place for holder in held.places} - places
             places |= new
-            count += len(found.names) + len(new)
-            use = _Use(each, found, trace, grouped)
+            count += len(held.names) + len(new)
+            use = _Use(each, held, trace, grouped)
             certain += use.check()
             grouped = use.grouped
-            elements.append(use.element(number))
+            taken = use.taken(len(stack) - number) or taken
     allowed = references - count + max(certain, 1)
     check_stack(stack, register, more=0 < trace.unaliased.get(at, 0) < allowed)
     trace.unaliased[at] = allowed
-    if len(elements) == 1 and elements[0] is not None:
-        trace.taken[id(register)] = _Taken(references, trace.region, elements[0], path)
-        if known is not None and known.region is trace.region and known.element == elements[0]:
-            trace.more[known.path, path, known.element[:3]] = references - known.references
-
-
-class _Element(NamedTuple):
-    """An element of a list that one variable holds, and that another was taken from: the way of most changes in a loop.
-
-    The element is no second holder, whatever reads the list later, so nothing but its place needs to be looked at.
-    """
-
-    frame: int
-    name: str
-    root: str
-    position: int
-
-
-class _Taken(NamedTuple):
-    """What a search has found: the references to a register then, and the only places that hold it."""
-
-    references: int
-    region: Region
-    element: _Element
-    path: tuple[Any, ...]
-    """The instruction, and the way to it, at which it was searched for."""
-
-    def allows(self, references: int, path: tuple[Any, ...], trace: Trace) -> bool:
-        """Whether a change by this way has no reference more than the one that was searched for.
-
-        How many it has by itself follows from the first register that was searched for at both.
-        """
-        more = 0 if path == self.path else trace.more.get((self.path, path, self.element[:3]))
-        return more is not None and references <= self.references + more
-
-    def holds(self, stack: list[FrameType], reg: Reg, trace: Trace) -> bool:
-        """Whether the same places hold it: then it has no holder more, having no reference more."""
-        frame, name, root, position = self.element
-        if self.region is not trace.region:
-            return False
-        found, held = two_of(stack[frame], name, root)
-        return found is reg and type(held) is list and position < len(held) and held[position] is reg
+    if plain:
+        note(register, others, path, trace, found, taken)
 
 
 _LENDS = sys.version_info >= (3, 14)
@@ -245,17 +206,18 @@ class _Use:
         self.first: Holder | None = None
         """The place that the variable was taken from through which it is changed."""
 
-    def element(self, frame: int) -> _Element | None:
-        """The element of a list that it was taken from, if nothing else holds it."""
-        first, names = self.first, self.found.names
+    def taken(self, frame: int) -> Taken | None:
+        """The variable that it is changed through, if it was taken from the only place that holds it."""
+        first, names, code = self.first, self.found.names, self.frame.f_code
         if first is None or len(names) != 1 or any(holder.place != first.place for holder in self.found.places):
             return None
         (name,) = names
-        code, held = self.frame.f_code, first.node
         plain = name in code.co_varnames and name not in code.co_cellvars
-        if not plain or held.parent is not None or type(held.value) is not list or type(first.held) is not Reg:
+        if not plain or self.flow.changed(self.at) not in (None, name):
             return None
-        return _Element(frame, name, first.root, first.key)
+        sources, passing = self.flow.sources(name), self.flow.loop_variables
+        roots = [holder.root for holder in self.found.places if holder.root in sources]
+        return Taken(frame, name, next((root for root in roots if root not in passing), roots[0]))
 
     def check(self) -> bool:
         """An AliasError where the frame uses it later in a second way; whether it is changed through a variable."""

@@ -74,12 +74,12 @@ def holders(frames: list[FrameType], reg: Reg, trace: Trace) -> list[Found]:
         others: list[tuple[str, Any]] = []
         held = locals_of(frame)
         leads = list(map(way, map(type, held.values())))
-        for (name, value), each in compress(zip(held.items(), leads), leads):
+        for (name, value), lead in compress(zip(held.items(), leads), leads):
             if value is reg:
                 names[name] = value
-            elif each == LEADS:
+            elif lead == LEADS:
                 others.append((name, value))
-            elif each == HAS and shares(value, reg):
+            elif lead == HAS and shares(value, reg):
                 names[name] = value
         roots.append(others)
         found.append(Found(names, [], {}))

@@ -8,7 +8,7 @@ looked at again, for their paths (:mod:`.holders`). Tuples that can never reach 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, compress
+from itertools import compress
 from operator import is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -162,6 +162,12 @@ class Search:
         self._related: set[int] = set()
         """Those that perhaps reach another register of its vector."""
         self._current: list[Globals] = []
+        self._ends: list[int] = []
+        """Of the objects visited now, by their ids: those that hold it,"""
+        self._others: list[int] = []
+        """those that perhaps hold another register of its vector,"""
+        self._functions: list[tuple[int, Globals]] = []
+        """and the functions."""
 
     def add(self, code: CodeType, scope: dict[str, Any]) -> None:
         """Add what a function reaches through its globals."""
@@ -189,13 +195,10 @@ class Search:
     def reaches(self, values: Sequence[Any]) -> bool:
         """Whether one of these objects reaches it; all that they lead to is visited, each object once a search."""
         visited, leaves, unrelated = self._visited, self.leaves, self.unrelated
+        self._ends, self._others, self._functions = [], [], []
         new: list[int] = []
         holding: dict[int, list[int]] = {}
         """By id, the objects that hold an object."""
-        ends: list[int] = []
-        """Those that hold the register itself."""
-        others: list[int] = []
-        functions: list[tuple[int, Globals]] = []
         waiting = list(values)
         while waiting:
             value = waiting.pop()
@@ -203,24 +206,8 @@ class Search:
             if at in visited or at in leaves or at in unrelated:
                 continue
             groups = [value] if type(value) in _SEQUENCES else [part.held for part in children(value)]
-            leading: list[Any] = []
-            together = 0
-            for held in groups:
-                found = ways(held)
-                together |= found
-                if found and self._holds(held, found):
-                    ends.append(at)
-                if self.vector and (found & HAS or not self.vector.isdisjoint(map(id, held))):
-                    others.append(at)
-                if found & LEADS:
-                    inner = list(compress(held, map(holds, map(type, held))))
-                    if not all(map(leaves.__contains__, map(id, inner))):
-                        leading += inner
-            if isinstance(value, FunctionType) and is_user_module(value.__globals__):
-                named = self._globals(value.__code__, value.__globals__)
-                leading += named.live
-                functions.append((at, named))
-            if not leading and not together & (IS | HAS) and frozen(type(value)):
+            leading = self._look(value, groups)
+            if leading is None:
                 leaves[at] = value
                 continue
             visited[at] = value, groups
@@ -228,14 +215,34 @@ class Search:
             for each in leading:
                 holding.setdefault(id(each), []).append(at)
             waiting += leading
-        _spread(ends, self.reaching, holding)
-        for at, named in functions:
+        _spread(self._ends, self.reaching, holding)
+        for at, named in self._functions:
             if at in self.reaching:
                 self.reaching.update(map(id, named.functions))
         if self.vector:
-            _spread(others, self._related, holding)
+            _spread(self._others, self._related, holding)
             unrelated.update((at, visited[at]) for at in new if at not in self.reaching and at not in self._related)
         return any(id(value) in self.reaching for value in values)
+
+    def _look(self, value: Any, groups: list[Sequence[Any]]) -> list[Any] | None:
+        """What an object holds that may lead further; None for one that will never reach a register."""
+        at, together, leading = id(value), 0, []
+        for held in groups:
+            found = ways(held)
+            together |= found
+            if found and self._holds(held, found):
+                self._ends.append(at)
+            if self.vector and (found & HAS or not self.vector.isdisjoint(map(id, held))):
+                self._others.append(at)
+            if found & LEADS:
+                inner = list(compress(held, map(holds, map(type, held))))
+                if not all(map(self.leaves.__contains__, map(id, inner))):
+                    leading += inner
+        if isinstance(value, FunctionType) and is_user_module(value.__globals__):
+            named = self._globals(value.__code__, value.__globals__)
+            self._functions.append((at, named))
+            leading += named.live
+        return leading if leading or together & (IS | HAS) or not frozen(type(value)) else None
 
     def _holds(self, held: Sequence[Any], found: int) -> bool:
         if found & IS and id(self.reg) in map(id, held):
