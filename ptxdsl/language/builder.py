@@ -158,16 +158,16 @@ class Trace:
     there on are ptxdsl's. ``declared`` are the bytes of ``variables`` by state space, ``not_entered`` the blocks made
     and not yet entered, ``labels`` the user's labels by name, ``branches`` where those not yet placed were first
     branched to, ``tables`` and ``prototypes`` what ``brx.idx`` and calls name; ``functions`` are the heads of the
-    `ptx_func` functions called, by function and constants; ``unaliased``, ``searched``, ``containers``,
-    ``known_globals`` and ``leaves`` (the tuples that never reach a register, by id) are what rule R3 remembers,
-    ``mutable`` the names of the registers of each `Reg`, ``operands`` those of the instruction whose result is to be
-    written, ``vector`` the elements, by id, of a vector that is being written, with the objects that reach none of
-    them; ``indexed`` and ``kept`` are the function's (`ir.Function`), ``computes_address`` the address arithmetic,
-    by id, that is not the user's. A trace is preverified, since each operand was checked when it was appended,
-    unless ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that is
-    perhaps read before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers
-    need of the launch (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`, ``suffix`` is what
-    the names of a helper's parts end in.
+    `ptx_func` functions called, by function and constants; ``unaliased``, ``searched``, ``searched_lines``,
+    ``containers``, ``known_globals`` and ``leaves`` (the tuples that never reach a register, by id) are what rule R3
+    remembers, ``mutable`` the names of the registers of each `Reg`, ``operands`` those of the instruction whose result
+    is to be written, ``vector`` the elements, by id, of a vector that is being written, with the objects that reach
+    none of them; ``indexed`` and ``kept`` are the function's (`ir.Function`), ``computes_address`` the address
+    arithmetic, by id, that is not the user's. A trace is preverified, since each operand was checked when it was
+    appended, unless ``needs_verification``: with branches of the user's own, calls, names in strings, or a `Reg` that
+    is perhaps read before it is written, only `verify` can tell. ``block_needs`` and ``box_needs`` are what helpers
+    need of the launch (:mod:`.block_needs`), ``called`` says that it is that of a `ptx_func`, ``suffix`` is what the
+    names of a helper's parts end in.
     """
 
     def __init__(self, name: str, loc: Loc, arch: str, code: CodeType) -> None:
@@ -197,6 +197,7 @@ class Trace:
         self.vector: tuple[frozenset[int], dict[int, Any]] | None = None
         self.unaliased: dict[tuple[Any, ...], int] = {}
         self.searched: dict[tuple[Any, ...], dict[Any, Any]] = {}
+        self.searched_lines: set[tuple[Any, ...]] = set()
         self.containers: dict[int, Any] = {}
         self.known_globals: dict[int, Any] = {}
         self.leaves: dict[int, Any] = {}

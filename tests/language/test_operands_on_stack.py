@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from ptxdsl import AliasError, Ptr, ptx_kernel, reg, select, u32, when
+from ptxdsl.language import reference_counts
+from ptxdsl.language.rules import aliasing
 
 
 class Generator:
@@ -288,6 +290,36 @@ def test_wrong(program: Callable[[Any], None]) -> None:
     assert caught.value.loc is not None
     assert "# wrong" in lines[caught.value.loc.line - first]
     assert ".copy()" in str(caught.value.hint)
+
+
+_UNSEEN = itertools.count(1_000_003, 3)
+"""Numbers that nothing has added yet, nor the two that follow each."""
+
+
+@pytest.mark.parametrize("numbers", [(), (1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3)], ids=str)
+def test_what_a_process_has_seen_before_changes_nothing(
+    numbers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each number takes another way through ptxdsl the first time that it is added."""
+    monkeypatch.setattr(aliasing.searches, "count", 1 << 20)
+    reference_counts.measure()
+    first = next(_UNSEEN)
+
+    def kernel(x: Ptr[u32]) -> None:
+        seen, a = reg(u32, 1), reg(u32, 1)
+        for each in numbers:
+            seen += first + each - 1
+
+        def add(k: int) -> Any:
+            nonlocal a
+            a += k
+            return a
+
+        kept = list(map(add, range(first, first + 3)))
+        x[0] = kept[0] + seen
+
+    with pytest.raises(AliasError, match="a list that is being filled here has the same reg already"):
+        ptx_kernel(kernel).ptx()
 
 
 @pytest.mark.parametrize("program", RIGHT, ids=lambda f: f.__name__)
