@@ -10,7 +10,7 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any
 
-from .errors import PtxTypeError
+from .errors import PtxTypeError, caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +76,15 @@ class ScalarType(type):
         raise PtxTypeError(
             f"{cls} is a type, not a conversion",
             hint=f"write `v.to({cls})` to convert a value, `reg({cls}, 0)` for a register",
+        )
+
+    def __getitem__(cls, index: object) -> Any:
+        several = isinstance(index, slice) or (isinstance(index, tuple) and all(isinstance(i, slice) for i in index))
+        parameter = f"`x: Ptr[{cls}]`, `x: Array[{cls}, {len(index) if isinstance(index, tuple) else 1}]`"
+        given = ", ".join(map(str, index)) if isinstance(index, tuple) else index
+        raise PtxTypeError(
+            f"{cls} is the type of one number, and has no elements", loc=caller(),
+            hint=parameter if several else f"`shared({cls}, {given})`, `local({cls}, {given})`; a parameter is {parameter}",
         )
 
     def __str__(cls) -> str:

@@ -29,6 +29,7 @@ from .rules import early_exit, structure, unused_expressions
 from .rules.aliasing import check_alias
 from .rules.call_errors import miscalled
 from .rules.python_protocol import missing
+from .rules.wrong_brackets import wrong_brackets
 from .values.value import Parameter, Value
 
 __all__ = ["Traced", "argument", "check_source", "complete", "finish", "trace", "traced"]
@@ -140,7 +141,8 @@ def _translated(
     if isinstance(error, AttributeError):
         return missing(error, place) or _foreign(error)
     if isinstance(error, TypeError):
-        return miscalled(error, place, _last_frame(error.__traceback__)) or _foreign(error)
+        last = _last_frame(error.__traceback__)
+        return miscalled(error, place, last) or wrong_brackets(error, place, last) or _foreign(error)
     return TraceError(
         f"kernel `{name}` calls without end: no run-time value can stop a recursion in Python",
         loc=trace.loc if place is None else place[1], hint="`@ptx_func` makes a function that may recurse",

@@ -19,7 +19,7 @@ from ..control.regions import Block
 from ..call_signature import syntax
 from .python_protocol import RunTime
 
-__all__ = ["miscalled"]
+__all__ = ["kinds", "miscalled"]
 
 _REFUSED = (
     r"(?P<owner>\w+\.)?(?P<name>\w+)\(\) "
@@ -61,18 +61,18 @@ def _instruction(why: str, loc: Loc) -> PtxTypeError:
 def _target(owner: str, name: str, frame: FrameType) -> tuple[str, Any] | None:
     """How a function of ptxdsl is spelled by the user, and the function."""
     if owner and name != "__init__":
-        kinds = [kind for kind in _kinds(RunTime, label) if kind.__name__ == owner and name in kind.__dict__]
-        return (f".{name}", kinds[0].__dict__[name]) if kinds else None
+        found = [kind for kind in kinds(RunTime, label) if kind.__name__ == owner and name in kind.__dict__]
+        return (f".{name}", found[0].__dict__[name]) if found else None
     for scope in (frame.f_locals, frame.f_globals):
         for spelled, value in scope.items():
             ours = (getattr(value, "__module__", None) or "").startswith("ptxdsl.")
             if ours and getattr(value, "__name__", None) == (owner or name) and callable(value):
                 return spelled, value
-    ours = next((kind for kind in _kinds(Block, label) if kind.__name__ == owner), None)
+    ours = next((kind for kind in kinds(Block, label) if kind.__name__ == owner), None)
     return None if ours is None else (owner, ours)
 
 
-def _kinds(*bases: type) -> list[type]:
+def kinds(*bases: type) -> list[type]:
     """The classes and all that derive from them."""
     found: list[type] = list(bases)
     for kind in found:
