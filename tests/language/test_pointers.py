@@ -406,7 +406,7 @@ def test_shared_memory_is_one_base_and_offsets() -> None:
     ]
     variable = trace(kernel).functions[0].variables[0]
     assert (variable.name, variable.space, variable.type, variable.shape, variable.align) == (
-        ("tile", "shared", f32, (68,), 16)
+        ("tile", "shared", f32, (4, 17), 16)
     )
 
 
@@ -423,7 +423,7 @@ def test_declarations() -> None:
 
     found = [(v.name, v.space, v.type.__name__, v.shape, v.align) for v in trace(kernel).functions[0].variables]
     assert found == [
-        ("one", "shared", "b16", (8,), 16), ("two", "shared", "u8", (3,), 128), ("x_", "shared", "f32", (4,), 16),
+        ("one", "shared", "b16", (8,), 16), ("two", "shared", "u8", (3,), 128), ("x_", "shared", "f32", (2, 2), 16),
         ("tile", "shared", "f32", (2,), 16), ("tile_1", "shared", "f32", (4,), 16),
         ("buffer", "local", "f64", (4,), 16),
     ]

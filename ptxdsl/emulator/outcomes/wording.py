@@ -9,6 +9,7 @@ import numpy as np
 
 from ...launch import Buffer
 from ...types import dtype_of
+from ..machine.element_names import element_text
 from ..machine.unsupported import render
 from ..runtime.block_state import LaunchState
 from ..runtime.faults import index_in
@@ -46,19 +47,20 @@ class Names:
                 size = area.nbytes if area.nbytes > 0 else 1 << 30
                 if start <= offset < start + size and area.variable is not None:
                     kind = area.variable.type
-                    return f"{area.name}[{(offset - start) // kind.bytes}]", kind.numpy_name and dtype_of(kind)
+                    text = element_text(area.name, (offset - start) // kind.bytes, area.variable.shape)
+                    return text, kind.numpy_name and dtype_of(kind)
             return f"shared memory at {offset:#x}", ""
         for buffer in self.buffers:
             if buffer.address <= address < buffer.address + buffer.nbytes:
                 dtype = np.dtype(buffer.dtype)
                 index, rest = divmod(address - buffer.address, dtype.itemsize)
-                inside = np.unravel_index(index, buffer.shape) if len(buffer.shape) > 1 else (index,)
-                text = f"{buffer.name}[{', '.join(str(int(n)) for n in inside)}]"
+                text = element_text(buffer.name, index, buffer.shape)
                 return (f"byte {rest} of {text}" if rest else text), buffer.dtype
         for area in self.variables:
             if not area.shared and area.place <= address < area.place + area.nbytes and area.variable is not None:
                 kind = area.variable.type
-                return f"{area.name}[{(address - area.place) // kind.bytes}]", kind.numpy_name and dtype_of(kind)
+                text = element_text(area.name, (address - area.place) // kind.bytes, area.variable.shape)
+                return text, kind.numpy_name and dtype_of(kind)
         return f"address {address:#x}", ""
 
     def value(self, address: int, data: bytes) -> str:

@@ -17,6 +17,7 @@ from ..instructions.micro_op import MicroOp
 from ..instructions.tensor_copies import TensorBox, is_tensor_copy
 from ..machine.address_spaces import AddressRange
 from ..machine.array_history import array_at
+from ..machine.element_names import element_text
 from ..machine.layout import LOCAL_START, LOCAL_WINDOW, SHARED_START, SHARED_WINDOW, SPACE_BITS, Block, Cluster
 from ..machine.status import Fault
 from .faults import Scene, explains
@@ -227,7 +228,9 @@ def _description(scene: Scene, area: AddressRange) -> str:
     variable = area.variable
     if variable is None:
         return f"{size} bytes"
-    return f"{variable.type}[{size // variable.type.bytes}] in {variable.space} memory"
+    shape = variable.shape if None not in variable.shape else ()
+    extents = ", ".join(map(str, shape or (size // variable.type.bytes,)))
+    return f"{variable.type}[{extents}] in {variable.space} memory"
 
 
 def element_name(scene: Scene, area: AddressRange, address: int) -> str:
@@ -240,12 +243,8 @@ def element_name(scene: Scene, area: AddressRange, address: int) -> str:
         offset -= 1 << 64
     index, rest = divmod(offset, size)
     buffer = _buffer(scene, area)
-    inner = buffer.shape[1:] if buffer is not None else ()
-    places = []
-    for extent in reversed(inner):
-        index, place = divmod(index, max(1, extent))
-        places.append(place)
-    text = f"{area.name}[{', '.join(str(place) for place in (index, *reversed(places)))}]"
+    shape = buffer.shape if buffer is not None else area.variable.shape if area.variable is not None else ()
+    text = element_text(area.name, index, shape)
     return f"{text} plus {rest} bytes" if rest else text
 
 

@@ -48,7 +48,8 @@ class Finding:
     """One bug. ``kind`` is race, init or incomplete; ``earlier`` is the access before ``access``, where there is one.
 
     ``use`` is what decides with the value of ``access``, where that is at another line. ``array`` and ``element`` name
-    the memory (``x`` and ``x[3, 70]``), ``space`` is its state space.
+    the memory (``x`` and ``x[3, 70]``), ``space`` is its state space. ``count`` are the instructions of the line that
+    do the same: a Python ``for`` makes many of one.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Finding:
     space: str = ""
     hint: str | None = None
     use: Access | None = None
+    count: int = 1
 
     @property
     def error(self) -> type[EmulationError]:
@@ -72,12 +74,18 @@ class Finding:
         others = {"earlier": self.earlier, "use": self.use}
         return {
             "kind": self.kind, "message": self.message, **first, "array": self.array, "element": self.element,
-            "space": self.space, "hint": self.hint,
+            "space": self.space, "hint": self.hint, "count": self.count,
             **{name: access.record() for name, access in others.items() if access is not None},
         }
 
+    @property
+    def others(self) -> str:
+        """The other instructions of the line, behind the message."""
+        more = self.count - 1
+        return f"; {more} more instruction{'s do' if more > 1 else ' does'} the same at this line" if more else ""
+
     def __str__(self) -> str:
-        lines = [self.message, f"  {self.access}"]
+        lines = [f"{self.message}{self.others}", f"  {self.access}"]
         if self.earlier is not None:
             lines.append(f"  {self.earlier}")
         if self.use is not None:
@@ -97,7 +105,7 @@ def raised(findings: list[Finding]) -> EmulationError:
     """The error of the first finding, which lists the others; ``error.findings`` has them all."""
     first = findings[0]
     access = first.access
-    lines = [first.message]
+    lines = [f"{first.message}{first.others}"]
     if first.earlier is not None:
         lines.append(f"  after the {first.earlier}")
     if first.use is not None:

@@ -82,6 +82,8 @@ class Reporter:
         """Of loads of unwritten memory that nobody has used yet: by statement and thread, the host address."""
         self.origins: Origins | None = None
         self._known: set[Any] = set()
+        self._faults: dict[Any, int] = {}
+        """The places among the findings of accesses out of bounds."""
         self._places: set[int] = set()
 
     def has(self, statement: int) -> bool:
@@ -209,9 +211,13 @@ class Reporter:
         return Finding("race", message, mine, theirs, *memory, hint)
 
     def fault(self, finding: Finding) -> None:
-        """Record an access out of bounds, which went nowhere."""
-        if self._is_new("memory", finding.access.line, finding.message):
+        """Record an access out of bounds, which went nowhere; those of one line to one array are one finding."""
+        key = "memory", finding.access.line, finding.message.partition("[")[0]
+        at = self._faults.setdefault(key, len(self.findings))
+        if at == len(self.findings):
             self.findings.append(finding)
+        else:
+            self.findings[at] = replace(self.findings[at], count=self.findings[at].count + 1)
 
     def defer(self, state: BlockState, pc: int, warp: int, hosts: dict[int, int]) -> None:
         """Lanes of a warp have loaded from unwritten memory, which is no error until they use it."""

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 
 from ...errors import Loc
 from ...ir import Instruction
 from ...launch import LaunchConfig
 from ...types import ScalarType
 from ..analysis.float_layouts import layout_of
+from ..machine.element_names import element_text
 from ..machine.float_twins import OPERANDS, Case, Row
 from ..machine.unsupported import render
 from ..runtime.faults import index_in
@@ -201,6 +201,4 @@ class NamedArray:
         """``y[3, 1]``; "" for what lies elsewhere."""
         if not self.address <= address < self.address + self.nbytes:
             return ""
-        index = (address - self.address) // self.itemsize
-        places = map(int, np.unravel_index(index, self.shape)) if len(self.shape) > 1 else (index,)
-        return f"{self.name}[{', '.join(map(str, places))}]"
+        return element_text(self.name, (address - self.address) // self.itemsize, self.shape)

@@ -51,7 +51,8 @@ def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]
 def _declared(trace: Trace, space: str, dtype: ScalarType, extents: tuple[Any, ...], align: int) -> Any:
     shape, align = _shape(space, dtype, extents), _alignment(align)
     symbol = trace.unique(variable_name(space))
-    variable = ir.Variable(symbol, space, dtype.register, (prod(shape),), max(align, dtype.bytes))
+    extents = (prod(shape),) if space == "param" else shape
+    variable = ir.Variable(symbol, space, dtype.register, extents, max(align, dtype.bytes))
     trace.variables.append(variable)
     trace.needs_verification |= dtype.bits > 64  # the declaration alone needs its version
     trace.declared[space] = trace.declared.get(space, 0) + variable.nbytes
@@ -149,9 +150,8 @@ def global_(
         )
     attributes: tuple[ir.Directive, ...] = (("managed", ()),) if managed else ()
     size = None if opaque else max(_alignment(align), dtype.bytes)
-    flat = () if opaque else (prod(extents),)
     trace.module_variables.append(
-        ir.Variable(symbol, "global", dtype.register, flat, size, linkage=linkage, attributes=attributes)
+        ir.Variable(symbol, "global", dtype.register, extents, size, linkage=linkage, attributes=attributes)
     )
     trace.needs_verification |= dtype.bits > 64
     view = View(dtype, "global", Declared(trace, symbol, common=True), extents, row_major(extents))
@@ -247,7 +247,7 @@ def _constant_table(array: Any, dtype: ScalarType | None) -> View:
     raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, dtype.bytes)
     bits = tuple(int.from_bytes(element.tobytes(), "little") for element in raw)
     symbol = trace.unique(f"{trace.name}_{variable_name('const')}")
-    variable = ir.Variable(symbol, "const", dtype.register, (values.size,), max(16, dtype.bytes), bits)
+    variable = ir.Variable(symbol, "const", dtype.register, values.shape, max(16, dtype.bytes), bits)
     total = variable.nbytes + sum(v.nbytes for v in trace.module_variables if v.space == "const")
     if total > _CONSTANT:
         raise located(

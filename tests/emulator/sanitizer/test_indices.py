@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ptxdsl import Array, MemoryFault, f32, loop, ptx, ptx_kernel, reg, s32, shared, u32, use, when
+from ptxdsl import (
+    Array, MemoryFault, Ptr, RaceError, const, f32, local, loop, ptx, ptx_kernel, reg, s32, shared, u32, use, when,
+)
 from tests.support.index_programs import RIGHT, WRONG, run
 
 generator = np.random.default_rng(11)
@@ -159,3 +162,59 @@ def test_blocks_beside_each_other() -> None:
     assert len(error.value.findings) == 1
     rows = np.arange(len(a) - 1)
     assert np.array_equal(a[rows, np.minimum(rows % 5, 3)] == 1.0, rows % 5 < 4)
+
+
+def test_elements_of_variables_are_named_by_their_indices() -> None:
+    @ptx_kernel
+    def k(x: Ptr[f32], two: Array[f32, 2]):
+        tile, t = shared(f32, 4, 8), ptx.tid.x
+        tile[t // 8, t % 8] = x[t]
+        two[t % 4, t % 5] = tile[3 - t // 8, t % 8]
+
+    with pytest.raises(RaceError) as caught:
+        k.configure(1, 64, backend="emulator", sanitize="all")(np.ones(64, np.float32), np.ones((4, 5), np.float32))
+    found = {finding.array: finding.element for finding in caught.value.findings if finding.kind == "race"}
+    assert found == {"tile": "tile[3, 0]", "two": "two[0, 2]"}
+    assert caught.value.message.startswith("race on tile[3, 0] in shared memory: load by thread (0, 0, 0) and store by")
+
+
+def test_what_variables_are_is_told_with_their_extents() -> None:
+    @ptx_kernel
+    def k(n: u32, x: Ptr[f32]):
+        tile, own, table = shared(f32, 4, 8), local(u32, 2, 3), const(np.ones((5, 2), np.float32))
+        tile.at(0, 0)[n] = x[0]
+        own.at(1, 2)[n] = n
+        x[0] = table.at(0, 0)[n]
+
+    for n, message in (
+        (29, "store to own[11, 1]: own is u32[2, 3] in local memory"),
+        (32, "store to tile[4, 0]: tile is f32[4, 8] in shared memory"),
+    ):
+        with pytest.raises(MemoryFault) as caught:
+            k.configure(1, 1, backend="emulator")(n, np.ones(64, np.float32))
+        assert caught.value.message == message
+
+
+def test_one_line_that_python_repeats_is_one_finding() -> None:
+    @ptx_kernel
+    def k(a: Array[f32, 2], y: Ptr[f32]):
+        t = ptx.tid.x
+        for i in range(4):
+            y[t + 32 * i] = a[i, t + 1]
+        y[t] = a[0, t + 1]
+
+    with pytest.raises(MemoryFault) as caught:
+        launch = k.configure(1, 32, backend="emulator", sanitize="memory")
+        launch(np.ones((4, 32), np.float32), np.ones(100, np.float32))
+    assert [(f.message, f.count) for f in caught.value.findings] == [
+        ("load from a[0, 32]: a is f32[4, 32], and 32 is outside of dimension 1", 4),
+        ("store to y[100]: y is f32[100]", 1),
+        ("load from a[0, 32]: a is f32[4, 32], and 32 is outside of dimension 1", 1),
+    ]
+    first, *_ = str(caught.value).splitlines()
+    assert first == (
+        "load from a[0, 32]: a is f32[4, 32], and 32 is outside of dimension 1; "
+        "3 more instructions do the same at this line"
+    )
+    assert str(caught.value.findings[1]).splitlines()[0] == "store to y[100]: y is f32[100]"
+    assert [found["count"] for found in json.loads(caught.value.to_json())] == [4, 1, 1]

@@ -9,7 +9,7 @@ import pytest
 
 import ptxdsl
 from ptxdsl import Array, UninitializedError, f32, ptx, ptx_kernel, u16, use
-from ptxdsl.emulator.sanitizer import shadow_memory, shadow_store
+from ptxdsl.emulator.sanitizer import shadow_store, shadow_words
 
 NUMBERS = """.version 7.0
 .target sm_70
@@ -41,13 +41,13 @@ def copy_halves(x: Array[u16, 1], y: Array[u16, 1]) -> None:
 def marked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of arrays that a launch marks as unwritten."""
     found: list[int] = []
-    original = shadow_memory.mark
+    original = shadow_words.mark
 
     def counted(words: Any, mask: Any, nbytes: int, granule: int) -> None:
         found.append(nbytes)
         original(words, mask, nbytes, granule)
 
-    monkeypatch.setattr(shadow_memory, "mark", counted)
+    monkeypatch.setattr(shadow_words, "mark", counted)
     return found
 
 
