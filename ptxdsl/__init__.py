@@ -111,7 +111,7 @@ def __getattr__(name: str) -> Any:
                 if name in module.__all__:
                     globals()[name] = getattr(module, name)
                     return globals()[name]
-    if name.startswith("__"):
+    if name.startswith("__") and name.endswith("__"):
         raise AttributeError(f"module 'ptxdsl' has no attribute {name!r}")
     from .language.foreign_names import unknown_name
 

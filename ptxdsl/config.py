@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ConfigError, PtxError, caller, did_you_mean, similar, with_article
+from .options import checked_options
 
 __all__ = [
     "ALL_SANITIZERS", "BACKENDS", "SANITIZERS", "TWINS", "Dump", "backend_token", "current", "device", "error_limit",
@@ -364,6 +365,7 @@ def device(ordinal: int) -> override:
     return override(device=ordinal)
 
 
+@checked_options(ConfigError, "use")
 def use(backend: str | None = None, *, nvtx: bool | None = None) -> override:
     """Run kernels on ``"gpu"``, ``"emulator"`` or (``"auto"``) the GPU if there is one.
 

@@ -210,6 +210,32 @@ def type_named(name: str) -> ScalarType | None:
     return TYPES.get(name)
 
 
+OTHER_NAMES = {
+    "half": "f16", "float16": "f16", "bfloat16": "bf16", "float": "f32", "single": "f32", "float32": "f32",
+    "double": "f64", "float64": "f64", "int": "s32", "unsigned": "u32", "long": "s64", "char": "s8", "short": "s16",
+    "bool": "pred", "bool_": "pred", "int1": "pred", "size_t": "u64", "half2": "f16x2", "nv_bfloat16": "bf16",
+    "nv_bfloat162": "bf16x2", "float8_e4m3": "e4m3", "float8_e5m2": "e5m2", "float8e4nv": "e4m3", "float8e5": "e5m2",
+    **{f"{long}{bits}{end}": f"{short}{bits}" for long, short in (("int", "s"), ("uint", "u"))
+       for bits in (8, 16, 32, 64) for end in ("", "_t")},
+    **{f"i{bits}": f"s{bits}" for bits in (8, 16, 32, 64)}, **{f"fp{bits}": f"f{bits}" for bits in (16, 32, 64)},
+}
+"""What numpy, C, Numba and Triton call the scalar types."""
+
+
+def type_meant(value: object) -> ScalarType | None:
+    """The scalar type that something else stands for: ``np.float32``, ``"int32"``, ``float``, ``torch.bfloat16``.
+
+    >>> type_meant("float32"), type_meant(int), type_meant("f32*")
+    (f32, s32, None)
+    """
+    if isinstance(value, (str, type)) or type(value).__name__ in ("dtype", "Stub") or hasattr(value, "itemsize"):
+        name = value if isinstance(value, str) else getattr(value, "__name__", None) or str(value)
+        name = name.rpartition(".")[2].strip()
+        known = TYPES.get(OTHER_NAMES.get(name, name))
+        return known or next((kind for kind in TYPES.values() if kind.numpy_name == name and kind.kind != "b"), None)
+    return None
+
+
 def dtype_of(kind: ScalarType) -> Any:
     """The numpy dtype of a type; bf16 and the 8-bit floats come from ml_dtypes.
 
@@ -261,8 +287,27 @@ def encode(value: object, kind: ScalarType) -> int:
         raise PtxTypeError(f"the float {value!r} is no {kind}", hint=f"write `{int(value) if math.isfinite(value) else 0}`")
     low, high = kind.bounds
     if not low <= value <= high:
-        raise PtxTypeError(f"{value} does not fit in {kind}, which holds {low} to {high}")
+        raise PtxTypeError(f"{value} does not fit in {kind}, which holds {low} to {high}", hint=_range_hint(value, kind))
     return value & ((1 << kind.bits) - 1)
+
+
+def _range_hint(value: int, kind: ScalarType) -> str | None:
+    """The number with the bits that an integer out of range may be meant for."""
+    if not -(1 << (kind.bits - 1)) <= value < 1 << kind.bits:
+        return None
+    return f"`{value - (1 << kind.bits) if value > 0 else hex(value + (1 << kind.bits))}` has its bits"
+
+
+def holder_of(value: float, kind: ScalarType) -> ScalarType | None:
+    """The smallest type, of the size of ``kind`` or larger and like it if possible, that holds a number."""
+    if kind.is_float:
+        wider = (name for name, most in _GREATEST.items() if TYPES[name].bits > kind.bits and abs(value) <= most)
+        return TYPES.get(next(wider, ""))
+    kinds = (TYPES[f"{sign}{bits}"] for bits in (8, 16, 32, 64) if bits >= kind.bits for sign in (kind.kind, "s", "u"))
+    return next((to for to in kinds if to.bounds[0] <= value <= to.bounds[1]), None) if kind.is_integer else None
+
+
+_GREATEST = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308}
 
 
 _PACKED: dict[ScalarType, str] = {f16: "<e", f32: "<f", tf32: "<f", f64: "<d"}

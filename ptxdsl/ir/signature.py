@@ -15,7 +15,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Union, overload
 
 from ..errors import Loc, TraceError, caller
-from ..types import KernelOperand, ScalarType, b8, u32, u64
+from ..types import KernelOperand, ScalarType, b8, f32, type_meant, u32, u64
 from . import module as ir
 
 __all__ = [
@@ -126,7 +126,9 @@ class Ptr(KernelOperand, Generic[T]):
             if isinstance(dtype, ConstType):
                 return PtrType(dtype.dtype, const=True)
             if not isinstance(dtype, ScalarType):
-                raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", loc=caller(), hint="write `Ptr[f32]`")
+                element = dtype[0] if isinstance(dtype, tuple) and dtype else dtype
+                kind = element if isinstance(element, ScalarType) else type_meant(element) or f32
+                raise TraceError(f"Ptr takes one scalar type, not {dtype!r}", loc=caller(), hint=f"write `Ptr[{kind}]`")
             return _pointer(dtype)
 
 
@@ -137,9 +139,10 @@ class _ArrayMeta(type):
         dtype = element.dtype if isinstance(element, ConstType) else element
         known = all(extent is None or (type(extent) is int and extent > 0) for extent in extents)
         if not isinstance(dtype, ScalarType) or not extents or not known:
+            kind = dtype if isinstance(dtype, ScalarType) else type_meant(dtype) or f32
             raise TraceError(
                 f"Array takes a scalar type and a number of dimensions or a shape, not {item!r}", loc=caller(),
-                hint="write `Array[f32, 2]`, or `Array[f32, None, 64]` with the extents that are fixed",
+                hint=f"write `Array[{kind}, 2]`, or `Array[{kind}, None, 64]` with the extents that are fixed",
             )
         if len(extents) == 1 and extents[0] is not None:
             extents = [None] * extents[0]
@@ -283,11 +286,12 @@ def _parameter(function: Callable[..., object], name: str, annotation: Any, loc:
         )
     else:
         what = "has no annotation" if annotation is None else f"has the annotation {annotation!r}, which is no PTX type"
+        meant = kind if (kind := type_meant(annotation)) is not None and kind.kind not in "po" else None
+        kinds = f"`{name}: {meant or u32}`, `{name}: Ptr[{meant or f32}]` or `{name}: Array[{meant or f32}, 2]`"
         raise TraceError(
             f"parameter `{name}` of kernel `{function.__name__}` {what}", loc=loc,
             hint="a kernel is a plain function, not a method" if name == "self" and annotation is None
-            else f"write `{name}: u32`, `{name}: Ptr[f32]` or `{name}: Array[f32, 2]`; "
-            "a compile-time constant comes after `*`",
+            else f"write {kinds}; a compile-time constant comes after `*`",
         )
     return KernelParameter(name, annotation, entries)
 

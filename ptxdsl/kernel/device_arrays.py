@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LaunchError, caller, with_article
+from ..options import checked_options
 from ..launch.arrays import Unreadable, View, contiguous_strides, describe, readable, view_by_dlpack
 from ..launch.device_array import DeviceArray, PartialArray
 from ..launch.device_copies import host_array, numpy_dtype, store
@@ -33,6 +34,7 @@ def _described(shape: int | tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...
     return tuple(int(n) for n in extents), kind
 
 
+@checked_options(LaunchError, "empty")
 def empty(
     shape: int | tuple[int, ...], dtype: Any, *, device: int | None = None, backend: str | None = None
 ) -> DeviceArray:
@@ -50,6 +52,7 @@ def empty(
     return array
 
 
+@checked_options(LaunchError, "zeros")
 def zeros(
     shape: int | tuple[int, ...], dtype: Any, *, device: int | None = None, backend: str | None = None
 ) -> DeviceArray:
@@ -63,6 +66,7 @@ def zeros(
     return array
 
 
+@checked_options(LaunchError, "to_device")
 def to_device(values: Any, *, device: int | None = None, backend: str | None = None) -> DeviceArray:
     """A copy of ``values`` (an array or what numpy makes one of) on the device, where launches take it without a copy.
 
@@ -95,6 +99,7 @@ def _over(seen: View, *, wait: bool) -> DeviceArray:
     )
 
 
+@checked_options(LaunchError, "from_dlpack")
 def from_dlpack(array: Any, /, *, device: int | None = None, copy: bool | None = None) -> DeviceArray:
     """The memory of an array that speaks DLPack, as a device array: one of the host's for the emulator.
 
@@ -127,6 +132,7 @@ def from_dlpack(array: Any, /, *, device: int | None = None, copy: bool | None =
     return found.copy() if copy else found
 
 
+@checked_options(LaunchError, "managed")
 def managed(
     shape: int | tuple[int, ...], dtype: Any, *, device: int | None = None, backend: str | None = None
 ) -> DeviceArray:
@@ -153,6 +159,7 @@ class _Pinned:
         weakref.finalize(self, memory.free_pinned, self.address).atexit = False
 
 
+@checked_options(LaunchError, "pinned")
 def pinned(
     shape: int | tuple[int, ...], dtype: Any, *, device: int | None = None, backend: str | None = None
 ) -> np.ndarray[Any, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .. import config
 from ..collector import paused
 from ..errors import LaunchError, caller
+from ..options import checked_options
 from ..executed_lines import recorder
 from ..ir.signature import KernelParameter
 from ..language.builder import thread
@@ -99,6 +100,7 @@ class Dispatcher(Inspected):
             self._launches[item] = prepared
         return prepared
 
+    @checked_options(LaunchError, "configure")
     def configure(
         self, grid: Any, block: Any, *, stream: Any = None, shared: int = 0, cluster: Any = None,
         cooperative: bool = False, backend: str | None = None, sanitize: Any = None,

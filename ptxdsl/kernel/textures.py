@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..errors import LaunchError, caller, with_article
+from ..options import checked_options
 from ..launch import TracksWrites
 from ..launch.arrays import View, describe, owner_of, readable
 from ..launch.texture_description import ADDRESS_MODES, AXES, GEOMETRIES, TYPES, Geometry, Levels, Sampling
@@ -263,6 +264,7 @@ class Sampler:
     image_kind = "sampler"
     described = "a sampler"
 
+    @checked_options(LaunchError, "Sampler")
     def __init__(
         self, *, address: str | Sequence[str] = "clamp", filter: str = "point",  # noqa: A002
         force_unnormalized: bool = False, border: Sequence[float] = (0.0, 0.0, 0.0, 0.0), mipmap_filter: str = "point",
@@ -332,6 +334,7 @@ class Texture(_Image):
 
     image_kind = "texture"
 
+    @checked_options(LaunchError, "Texture")
     def __init__(
         self, array: Any, geometry: str | None = None, *, address: str | Sequence[str] = "clamp",
         filter: str = "point",  # noqa: A002
@@ -414,6 +417,7 @@ class Surface(_Image):
 
     image_kind = "surface"
 
+    @checked_options(LaunchError, "Surface")
     def __init__(self, array: Any, geometry: str | None = None) -> None:
         self.made_with = {"geometry": geometry}
         super().__init__([array], geometry, _SURFACES)

@@ -9,13 +9,16 @@ from typing import TypeVar
 
 from ..errors import PtxTypeError, TraceError
 from ..ir.signature import ArrayType, PtrType
-from ..types import ScalarType, f32, f64, pred, s32, s64, u32, u64
+from ..types import ScalarType, f32, f64, pred, s32, s64, type_meant, u32, u64
 from .builder import InRegister
 from .introspection.call_sites import location_of, user_frame
 from .introspection.variable_names import name_of
 from .rules.python_protocol import RunTime
 
-__all__ = ["common_type", "conversions", "described", "located", "mismatch", "named", "recast", "relocated"]
+__all__ = [
+    "common_type", "conversions", "described", "located", "mismatch", "named", "no_type", "recast",
+    "relocated",
+]
 
 E = TypeVar("E", bound=TraceError)
 
@@ -45,6 +48,12 @@ def described(value: object) -> str:
     if value.__class__.__name__.startswith("_"):
         return f"`{text}`"
     return f"the {value.__class__.__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+
+
+def no_type(what: str, given: object, written: str, otherwise: str = "f32") -> PtxTypeError:
+    """The error for something else where ``what`` takes a type; ``written`` has a place for the one that is meant."""
+    kind = type_meant(given)
+    return located(PtxTypeError, f"{what}, not {described(given)}", written.format(otherwise if kind is None else kind))
 
 
 def conversions(value: InRegister, type: ScalarType) -> str:

@@ -7,14 +7,17 @@ predicate, ``x`` for a pointer or an array, ``i`` for an index. Numba's names ar
 
 from __future__ import annotations
 
+import builtins
 import re
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from opcode import opmap
 
 from ..errors import Loc, UnknownInstruction, caller, did_you_mean, similar
+from ..types import OTHER_NAMES
 
-__all__ = ["CUDA", "NUMBA", "TRITON", "hint_of_line", "spelling", "unknown_name"]
+__all__ = ["CUDA", "NUMBA", "NUMPY", "OTHERS", "TRITON", "hint_of_line", "hint_of_name", "spelling", "unknown_name"]
 
 _THREAD = "`ptx.ctaid.x * ptx.ntid.x + ptx.tid.x`"
 _MATH = (
@@ -76,11 +79,7 @@ CUDA: dict[str, str] = {
     "float_as_uint": "`f.bits(u32)`", "float2int_rn": '`f.to(s32, "rni")`', "float2int_rz": "`f.to(s32)`",
     "float2int_rd": '`f.to(s32, "rmi")`', "float2int_ru": '`f.to(s32, "rpi")`', "int2float_rn": "`v.to(f32)`",
     "float2half": "`f.to(f16)`", "half2float": "`f.to(f16).to(f32)`", "float2bfloat16": "`f.to(bf16)`",
-    "half": "`f16`", "half2": "`f16x2`", "nv_bfloat16": "`bf16`", "nv_bfloat162": "`bf16x2`", "bfloat16": "`bf16`",
-    "float32": "`f32`", "float64": "`f64`", "float16": "`f16`", "int32": "`s32`", "uint32": "`u32`", "int64": "`s64`",
-    "uint64": "`u64`", "int8": "`s8`", "uint8": "`u8`", "int16": "`s16`", "uint16": "`u16`",
-    "int8_t": "`s8`", "uint8_t": "`u8`", "int32_t": "`s32`", "uint32_t": "`u32`", "int64_t": "`s64`",
-    "uint64_t": "`u64`", "size_t": "`u64`", "unsigned": "`u32`", "double": "`f64`",
+    **{name: f"`{kind}`" for name, kind in OTHER_NAMES.items() if name not in ("float", "int", "bool", "bool_")},
     "float4": "`x.load(i, width=4)`, `x.store(i, (f, g, h, f))`", "float2": "`x.load(i, width=2)`",
     "make_float4": "`x.store(i, (f, g, h, f))`", "shared__": "`shared(f32, 256)`",
     "constant__": "`const([1, 2, 3], u32)`", "clock": "`ptx.clock`", "clock64": "`ptx.clock64`",
@@ -122,6 +121,38 @@ TRITON: dict[str, str] = {
 }
 """After ``tl.``."""
 
+NUMPY: dict[str, str] = {
+    "where": TRITON["where"], "full": "`ptxdsl.to_device(np.full(256, 1, np.float32))`",
+    "float_": "`f64`", "int_": "`s64`", "array": "`ptxdsl.to_device(values)`",
+    "asarray": "`ptxdsl.to_device(values)`", "empty_like": "`ptxdsl.empty(x.shape, f32)`",
+    "zeros_like": "`ptxdsl.zeros(x.shape, f32)`", "ones": "`ptxdsl.to_device(np.ones(256, np.float32))`",
+    "arange": TRITON["arange"],
+}
+"""numpy's, of which a kernel has its own, or the host."""
+
+OTHERS: dict[str, str] = {
+    **dict.fromkeys(("pointer", "ptr", "pointer_type"), "`Ptr`: `x: Ptr[f32]`"),
+    **dict.fromkeys(("shared_memory", "sharedmemory", "shared_array", "smem", "tile_shared"), "`shared(f32, 256)`"),
+    **dict.fromkeys(("local_memory", "local_array"), "`local(f32, 16)`"),
+    **dict.fromkeys(("jit", "cuda_jit"), "`@ptx_kernel`"),
+    "cuda": "`ptx` for instructions and indices, `@ptx_kernel` for the decorator",
+    "program_id": TRITON["program_id"], "num_programs": TRITON["num_programs"], "constexpr": TRITON["constexpr"],
+    "static_range": TRITON["static_range"], "atomic": f"an instruction: {CUDA['atomicAdd']}",
+    "atomic_add": CUDA["atomicAdd"], "atomic_max": CUDA["atomicMax"], "atomic_min": CUDA["atomicMin"],
+    "atomic_cas": CUDA["atomicCAS"], "atomic_xchg": CUDA["atomicExch"],
+    "if_": "`with when(p):`", "else_": "`with otherwise():`", "elif_": "`with otherwise():`, and `with when(p):` in it",
+    "while_": "`with loop():`, left by `break_if(p)`", "for_": "`with loop(n) as i:`", "prange": "`with loop(n) as i:`",
+    "unroll": "`with loop(n, unroll=4) as i:`; a Python `for` unrolls all", "f8": "`e4m3` or `e5m2`",
+    "warp_reduce": "`ptxdsl.warp.reduce_sum(f)`", "block_reduce": "`ptxdsl.block.reduce_sum(f, threads)`",
+    "vec": "`x.load(i, width=4)`", "vector": "`x.load(i, width=4)`", "assert_": CUDA["assert"],
+    "inline_asm": '`ptx["add.u32"](v, w)`', "asm": '`ptx["add.u32"](v, w)`', "do_bench": "`ptxdsl.bench`",
+    "benchmark": "`ptxdsl.bench`", "compile": "`kernel.ptx()`, `kernel.cubin()`", "sanitizer": (
+        '`kernel.configure(grid, block, sanitize="all")`'
+    ), "set_backend": '`use("emulator")`', "use_backend": '`use("emulator")`',
+    "tensordescriptor": "`tensor_map(array, box)`, a parameter `x: TensorMap`",
+}
+"""By the name in small letters: what people write who know other languages for kernels."""
+
 _LINE = re.compile(r"\b(?:triton\.language|[A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*")
 
 
@@ -155,11 +186,21 @@ def hint_of_line(line: str, name: str | None = None) -> str | None:
             continue
         hint = _dotted(words) if len(words) > 1 else None
         if hint is None and name is not None and words[0] == name:
-            written = spelling(name)
-            hint = f"CUDA's {name} is {written}" if written else None
+            hint = hint_of_name(name)
         if hint is not None:
             return hint
     return None
+
+
+def hint_of_name(name: str) -> str | None:
+    """The hint for a name alone."""
+    written = spelling(name)
+    if written is not None:
+        return f"CUDA's {name} is {written}"
+    if name in NUMPY:
+        return f"numpy's {name} is {NUMPY[name]}"
+    written = OTHERS.get(name.lower())
+    return None if written is None else f"{name} is {written}"
 
 
 def _dotted(words: list[str]) -> str | None:
@@ -174,15 +215,29 @@ def _dotted(words: list[str]) -> str | None:
     return None
 
 
+def _hint_of_import(name: str, known: Iterable[str]) -> str | None:
+    if name in OTHER_NAMES:
+        return f"{name} is `{OTHER_NAMES[name]}`" + (" in a kernel" if hasattr(builtins, name) else "")
+    home = next((each for each in _MODULES if name in import_module(f"ptxdsl.{each}").__all__), None)
+    if home is not None:
+        return f"`from ptxdsl.{home} import {name}`"
+    own = f"`{name}` is Python's own, and needs no import" if hasattr(builtins, name) else None
+    return hint_of_name(name) or own or did_you_mean(similar(name, known, 2, 0.7), "`{}`")
+
+
+_MODULES = ("warp", "block", "math", "tiles", "mma", "cluster", "mbarrier")
+"""Whose functions are asked of the package itself."""
+
+
 def unknown_name(name: str, known: Iterable[str]) -> Exception:
     """The error for a name that the package does not have; an ImportError where it is imported by ``from``.
 
     Python replaces an AttributeError there by one without the hint.
     """
-    written = spelling(name)
-    near = ["s" + name[1:]] if name in ("i8", "i16", "i32", "i64") else similar(name, known, 2, 0.7)
-    hint = f"CUDA's {name} is {written}" if written else did_you_mean(near, "`{}`")
     frame = sys._getframe(2)
+    if frame.f_code.co_name == "_handle_fromlist":  # Python asks whether it is a module to be loaded
+        return AttributeError(name)
+    hint = _hint_of_import(name, known)
     if frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]:
         loc = Loc(frame.f_code.co_filename, frame.f_lineno)
         said = f"cannot import name {name!r} from 'ptxdsl'\n  at {loc}" + (f"\n  hint: {hint}" if hint else "")

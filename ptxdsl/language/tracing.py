@@ -151,25 +151,17 @@ def _translated(
 
 def _foreign(error: Exception, name: str | None = None) -> TraceError | None:
     """The error for a name of CUDA's, Numba's or Triton's, ``name`` if that is known; None if there is none."""
-    from .foreign_names import hint_of_line
+    from .foreign_names import hint_of_line, hint_of_name
 
     traceback, found = error.__traceback__, None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if is_user_file(file) or traceback.tb_frame.f_code is current().code:
             place = Loc(file, traceback.tb_lineno)
-            hint = hint_of_line(place.source, name) or (name and _alone(name))
+            hint = hint_of_line(place.source, name) or (name and hint_of_name(name))
             found = UnknownInstruction(str(error), loc=place, hint=hint) if hint else found
         traceback = traceback.tb_next
     return found
-
-
-def _alone(name: str) -> str | None:
-    """The hint for a name where the line cannot be read."""
-    from .foreign_names import spelling
-
-    written = spelling(name)
-    return written and f"CUDA's {name} is {written}"
 
 
 def _last_frame(traceback: TracebackType | None) -> FrameType | None:

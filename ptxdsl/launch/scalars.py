@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import PtxTypeError, with_article
-from ..types import TYPES, ScalarType, dtype_of, encode
+from ..types import TYPES, ScalarType, dtype_of, holder_of, encode
 from .arrays import view
 from .geometry import Argument, ImageArgument, Scalar
 from .parameter_check import Convert, ParameterCheck
@@ -106,7 +106,8 @@ def encoded(check: ParameterCheck, kind: ScalarType, value: Any) -> bytes:
         data = encode(float(value) if kind.kind == "f" else value, kind).to_bytes(kind.bytes, "little")
     except (PtxTypeError, OverflowError):
         wanted = f"that is too large for {kind}" if kind.kind == "f" else f"{kind} wants {_number(kind)}"
-        raise check.error(value, wanted) from None
+        wider = holder_of(value, kind)
+        raise check.error(value, wanted, f"declare `{check.name}: {wider}`" if wider is not None else None) from None
     if kind.kind == "f":
         _check_rounded(check, kind, value, data)
     return data

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..errors import LaunchError, caller
+from ..options import checked_options
 from ..isa.tensor_maps import (
     CORNER_BITS, ELEMENTS, INTERLEAVES, LARGE_BYTES, MOST_DIMENSIONS, PIXELS, SWIZZLES, TILED, ElementType, encode,
     field_values,
@@ -33,6 +34,7 @@ _FILLS = ("zeros", "nan")
 _PADDED = ("b4x16_p64", "b6x16_p32")
 
 
+@checked_options(LaunchError, "tensor_map")
 def tensor_map(
     array: object, box: Sequence[int], *, swizzle: int | str | None = None,
     element_strides: Sequence[int] | None = None, fill: str = "zeros", interleave: int = 0, l2_promotion: int = 128,

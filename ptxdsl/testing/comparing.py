@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import LaunchError, PtxError, caller
+from ..options import checked_options
 from .random_arrays import float_info, random_array, ulps
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -72,6 +73,7 @@ class Comparison:
         return "\n".join(lines)
 
 
+@checked_options(LaunchError, "compare")
 def compare(
     first: Callable[..., object], second: Callable[..., object], *arguments: Any, rounds: int = 10, rtol: float = 0.0,
     atol: float = 0.0, special: float = 0.05, fill: Fill | None = None, seed: int | None = None,

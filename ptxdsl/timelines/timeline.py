@@ -16,6 +16,7 @@ from ..emulator.runtime.tool import NO_TOOL
 from ..emulator.tools.observer import Observer, probed
 from ..emulator.tools.sampled_profile import waiting
 from ..errors import LaunchError, caller
+from ..options import checked_options
 from ..forecasting.machines import Machine, machine
 from ..isa.targets import TARGETS, assembled
 from .costs import costs_of
@@ -62,6 +63,7 @@ class timeline(Observer):
     defers = True
     """Whether copies are complete when something waits for them, so that they stay instructions of their own."""
 
+    @checked_options(LaunchError, "timeline")
     def __init__(
         self, blocks: int | Iterable[int | Sequence[int]] | None = None, *, gpu: str | Machine | None = None,
         limit: int = 200_000,

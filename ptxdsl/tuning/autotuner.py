@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import config
 from ..errors import LaunchError, PtxWarning, caller, did_you_mean, similar, with_article
+from ..options import checked_options
 from ..kernel.backends import choose
 from ..kernel.dispatcher import Dispatcher, Launch
 from ..kernel.device_arrays import DeviceArray
@@ -233,6 +234,7 @@ class TunedLaunch:
         return self.owner.tune(self, args, named)
 
 
+@checked_options(LaunchError, "autotune")
 def autotune(
     configs: Iterable[Config], key: Key = (), *, prune: Prune | None = None, seconds: float = 0.1, cache: bool = True
 ) -> Callable[[Dispatcher], Autotuned]:

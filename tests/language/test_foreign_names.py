@@ -109,7 +109,7 @@ def test_words() -> None:
     with pytest.raises(UnknownInstruction, match="module 'ptxdsl' has no attribute 'blockDim'\n.*\n.*`ptx.ntid`"):
         _ = ptxdsl.blockDim
     assert not hasattr(ptxdsl, "atomicAdd")
-    with pytest.raises(ImportError, match="'i32' from 'ptxdsl'\n  at .*\n  hint: did you mean `s32`"):
+    with pytest.raises(ImportError, match="'i32' from 'ptxdsl'\n  at .*\n  hint: i32 is `s32`"):
         exec("from ptxdsl import i32")
 
 

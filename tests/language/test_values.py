@@ -282,7 +282,7 @@ def test_numbers_take_the_type_of_the_other_side() -> None:
           "signed: `v.to(s64)`")),
         (u32, 2**32,
          "4294967296 does not fit in u32, which holds 0 to 4294967295 / a wider type may hold it: `v.to(u64)`"),
-        (s16, 40000, "40000 does not fit in s16, which holds -32768 to 32767 / a wider type may hold it: `v.to(s64)`"),
+        (s16, 40000, "40000 does not fit in s16, which holds -32768 to 32767 / `-25536` has its bits"),
         (u32, 2.5, "the float 2.5 is no u32 / `v.to(f64)` first, if the result is meant to be a float"),
         (u32, 2.0, "the float 2.0 is no u32 / write `2`"),
         (f32, 1e39, "1e+39 does not fit in f32 / `float('inf')` is the infinity"),

@@ -13,7 +13,7 @@ import pytest
 from launch_harness import binder, error_of
 
 from ptxdsl.launch import Scalar
-from ptxdsl.types import TYPES, b32, f16, f16x2, f32, s32, u32
+from ptxdsl.types import TYPES, b32, f16, f16x2, f32, s32, u8, u32
 
 
 INTEGERS = ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64"]
@@ -72,18 +72,21 @@ BAD_NUMBERS: list[tuple[Any, Any, str, str | None]] = [
     (u32, 1.5, "is the float 1.5; u32 wants an int from 0 to 4294967295", "round it: `int(a)`"),
     (u32, True, "is the bool True; u32 wants an int from 0 to 4294967295", "pass `1`"),
     (f32, False, "is the bool False; f32 wants a float or a float32 scalar", "pass `0`"),
-    (u32, np.int64(-3), "is the int -3; u32 wants an int from 0 to 4294967295", None),
+    (u32, np.int64(-3), "is the int -3; u32 wants an int from 0 to 4294967295", "declare `a: s32`"),
+    (u32, 2**63, f"is the int {2**63}; u32 wants an int from 0 to 4294967295", "declare `a: u64`"),
+    (u32, 2**64, f"is the int {2**64}; u32 wants an int from 0 to 4294967295", None),
+    (u8, 256, "is the int 256; u8 wants an int from 0 to 255", "declare `a: u16`"),
     (u32, np.float32(3), "is the numpy float32 3.0; u32 wants an int from 0 to 4294967295", "pass `int(a)`"),
     (u32, np.bool_(True), "is the numpy bool True; u32 wants an int from 0 to 4294967295", "pass `int(a)`"),
     (u32, None, "is None; u32 wants an int from 0 to 4294967295", None),
     (u32, "3", "is the str '3'; u32 wants an int from 0 to 4294967295", None),
     (u32, np.array(3), "is a numpy array of int64, shape (); u32 wants an int from 0 to 4294967295", "pass `a.item()`"),
     (u32, np.zeros((2, 2)), "is a numpy array of float64, shape (2, 2); u32 wants an int from 0 to 4294967295", None),
-    (s32, 2**31, "is the int 2147483648; s32 wants an int from -2147483648 to 2147483647", None),
-    (f32, np.float64(1e300), "is the float 1e+300; that is too large for f32", None),
+    (s32, 2**31, "is the int 2147483648; s32 wants an int from -2147483648 to 2147483647", "declare `a: u32`"),
+    (f32, np.float64(1e300), "is the float 1e+300; that is too large for f32", "declare `a: f64`"),
     (f32, np.int64(2**24 + 1), "is the int 16777217; f32 cannot hold it exactly", "pass `float(a)` to have it rounded"),
-    (f32, 1e39, "is the float 1e+39; that is too large for f32", None),
-    (f16, 65520.0, "is the float 65520.0; that is too large for f16", None),
+    (f32, 1e39, "is the float 1e+39; that is too large for f32", "declare `a: f64`"),
+    (f16, 65520.0, "is the float 65520.0; that is too large for f16", "declare `a: f32`"),
     (f32, 2**24 + 1, "is the int 16777217; f32 cannot hold it exactly", "pass `float(a)` to have it rounded"),
     (f32, 10**400, "is an int; that is too large for f32", None),
     (f32, Fraction(1, 2), "is a Fraction; f32 wants a float or a float32 scalar", "pass `float(a)`, which rounds"),

@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parents[2] / "ptxdsl"
 LAYERS = [
     ["html_page"],
     ["errors", "locks"],
-    ["collector", "executed_lines", "text_table"],
+    ["collector", "executed_lines", "options", "text_table"],
     ["config", "types"],
     ["tracebacks"],
     ["isa", "machine_code"],

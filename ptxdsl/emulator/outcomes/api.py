@@ -17,6 +17,7 @@ from typing import Any
 
 from ...config import override
 from ...errors import LaunchError, caller
+from ...options import checked_options
 from ...launch import Buffer
 from ...launch.arrays import describe
 from ..runtime.block_state import LaunchState
@@ -237,6 +238,7 @@ def _byte_by_byte(execution: Execution, ranges: list[_Range]) -> Iterator[dict[i
         }
 
 
+@checked_options(LaunchError, "outcomes")
 def outcomes(
     launch: Callable[..., object], *args: object, bound: int | None = None, limit: int | None = None,
     progress: bool | None = None, **named: object,

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ...config import error_limit
-from ...errors import Loc, NumericalError, PtxError, caller
+from ...errors import LaunchError, Loc, NumericalError, PtxError, caller
+from ...options import checked_options
 from ...ir import Call, Instruction
 from ...launch import LaunchConfig, buffers_of
 from ...launch.arrays import contiguous, view
@@ -120,6 +121,7 @@ class numerics(Observer):
 
     what = "ptxdsl.numerics()"
 
+    @checked_options(LaunchError, "numerics")
     def __init__(self, max_error: float | None = None) -> None:
         super().__init__()
         if max_error is not None:

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ... import locks
+from ...errors import LaunchError
 from ...ir import Address, Call, Instruction
+from ...options import checked_options
 from ..instructions.instrumentation import CountBranch, CountExecution, CountMemory
 from ..codegen.code import Code
 from ..instructions.lowering import Lowering
@@ -129,6 +131,7 @@ class profile(Observer, ProfileData):
 
     what = "ptxdsl.profile()"
 
+    @checked_options(LaunchError, "profile")
     def __init__(self) -> None:
         Observer.__init__(self)
         ProfileData.__init__(self)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...errors import EmulationError, Loc
+from ...errors import EmulationError, LaunchError, Loc
+from ...options import checked_options
 from ...ir import Call, Instruction
 from ..runtime.block_state import BlockState
 from ..machine.unsupported import render
@@ -60,6 +61,7 @@ class _Tracer(ObservedThread):
         self.steps.append(Step(statement.loc, render(statement), values))
 
 
+@checked_options(LaunchError, "trace_thread")
 def trace_thread(
     launch: Callable[..., object], *args: object, block: Any = 0, thread: Any = 0, **named: object
 ) -> ThreadTrace:

@@ -14,7 +14,7 @@ from ... import ir
 from ...errors import PtxTypeError, TraceError, with_article
 from ...types import ScalarType, pred, u64
 from ..builder import Trace, current, thread
-from ..errors import conversions, described, located
+from ..errors import conversions, described, located, no_type
 from ..rules.python_protocol import RunTime
 from ..values.literals import is_number, literal
 from ..values.moves import set_register
@@ -121,7 +121,7 @@ class Pointer(RunTime):
     def cast(self, dtype: ScalarType) -> Pointer:
         """The same address as a pointer to another type; no instruction."""
         if not isinstance(dtype, ScalarType):
-            raise located(PtxTypeError, f"`.cast()` takes a type, not {described(dtype)}", "`p.cast(u32)`")
+            raise no_type("`.cast()` takes a type", dtype, "`p.cast({})`", "u32")
         return Pointer(dtype, self.space, self.base, self.offset)
 
     # -- the address itself

@@ -11,7 +11,7 @@ from ...ir.signature import ConstType, Ptr
 from ...isa.targets import Limits
 from ...types import TYPES, KernelOperand, ScalarType, b8, dtype_of
 from ..builder import Trace, current
-from ..errors import described, located
+from ..errors import described, located, no_type
 from ..values.functions import variable_name
 from ..values.literals import plain
 from .arrays import View, row_major, with_extents
@@ -27,11 +27,14 @@ _CONSTANT = 65536
 """The bytes of constant memory that a module has (PTX manual, State Spaces)."""
 
 
+def _extents(shape: tuple[Any, ...]) -> str:
+    """Extents as they were given, where they are right."""
+    return ", ".join(map(str, shape)) if shape and all(type(extent) is int for extent in shape) else "256"
+
+
 def _shape(function: str, dtype: Any, shape: tuple[Any, ...]) -> tuple[int, ...]:
     if not isinstance(dtype, ScalarType) or dtype.kind == "p":
-        raise located(
-            PtxTypeError, f"`{function}` takes a type first, not {described(dtype)}", f"write `{function}(f32, 256)`"
-        )
+        raise no_type(f"`{function}` takes a type first", dtype, f"write `{function}({{}}, {_extents(shape)})`")
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     for extent in shape:

@@ -8,9 +8,9 @@ from typing import Any, overload
 
 from ... import ir
 from ...errors import PtxTypeError, with_article
-from ...types import KernelOperand, ScalarType, pred, u16
+from ...types import KernelOperand, ScalarType, f32, pred, type_meant, u16
 from ..builder import PendingRegion, current, thread
-from ..errors import described, located, mismatch, named
+from ..errors import described, located, mismatch, named, no_type
 from ..introspection.call_sites import user_frame
 from ..introspection.variable_names import target_of_call
 from ..rules.decided_comparisons import check_extreme
@@ -47,7 +47,8 @@ def reg(type: Any, value: Any = None) -> KernelOperand:
         if value is None and hasattr(type, "as_register"):
             return type.as_register(variable_name())
         if value is not None or not isinstance(type, Value):
-            raise located(PtxTypeError, f"`reg` takes a type, not {described(type)}", "write `reg(f32, 0.0)`")
+            start = "0.0" if (type_meant(type) or f32).is_float else "0"
+            raise no_type("`reg` takes a type", type, f"write `reg({{}}, {start})`")
         type, value = type.type, type
     source = set_source(trace, value, type) if value is not None else None
     register = trace.fresh(type, variable_name())
@@ -178,6 +179,8 @@ def pack(type: ScalarType, *parts: Any) -> KernelOperand:
     '0x2222222211111111'
     """
     trace = current()
+    if not isinstance(type, ScalarType):
+        raise no_type("`pack` takes a type first", type, "write `pack({}, lo, hi)`", "u64")
     if not all(isinstance(part, Value) for part in parts) or sum(part.type.bits for part in parts) != type.bits:
         got = " and ".join(str(p.type) if isinstance(p, Value) else described(p) for p in parts)
         hint = "`pack(f16x2, lo, hi)`, `pack(u64, lo, hi)`"

@@ -73,6 +73,6 @@ def _encoded(value: object, type: ScalarType, wanted: ScalarType | None) -> ir.I
         elif isinstance(value, int) and value < 0 and type.kind == "u":
             signed = f"to(s{2 * max(type.bits, 16)})" if type.bits < 64 else "bits(s64)"
             hint = f"subtract a positive number, or make it signed: `v.{signed}`"
-        elif hint is None and isinstance(value, int) and type.is_integer and type.bits < 64:
+        elif isinstance(value, int) and type.is_integer and not type.bounds[0] <= value < 1 << type.bits <= 1 << 32:
             hint = f"a wider type may hold it: `v.to({type.kind}64)`"
         raise located(PtxTypeError, error.message, hint) from None

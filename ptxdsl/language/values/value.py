@@ -15,7 +15,7 @@ from ...errors import PtxTypeError, with_article
 from ...isa import Form
 from ...types import ScalarType, pred, u16
 from ..builder import PendingRegion, Region, Trace, current, thread
-from ..errors import conversions, described, located, named, recast, relocated
+from ..errors import conversions, described, located, named, no_type, recast, relocated
 from ..introspection.call_sites import getframe, places
 from ..rules.decided_comparisons import is_decided
 from ..rules.escape import escaped, resolved_region
@@ -155,6 +155,7 @@ class Value(Refused):
 
     def unpack(self, type: ScalarType) -> Vec:
         """Its parts, the lowest first, by one ``mov``: a b64 as two u32, an f16x2 as two f16."""
+        _check_type(type, "unpack")
         trace = current()
         count = self.type.bits // type.bits
         form = parts_form(self.type, count, written=True)
@@ -351,7 +352,7 @@ def _scalar_like(value: object) -> bool:
 
 def _check_type(type: object, method: str) -> None:
     if not isinstance(type, ScalarType):
-        raise located(PtxTypeError, f"`.{method}()` takes a type, not {described(type)}", f"write `v.{method}(f32)`")
+        raise no_type(f"`.{method}()` takes a type", type, f"write `v.{method}({{}})`")
 
 
 def emit(form: Form, type: ScalarType, *sources: ir.Operand, depth: int = 3) -> Value:

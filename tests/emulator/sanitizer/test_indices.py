@@ -203,8 +203,8 @@ def test_one_line_that_python_repeats_is_one_finding() -> None:
             y[t + 32 * i] = a[i, t + 1]
         y[t] = a[0, t + 1]
 
+    launch = k.configure(1, 32, backend="emulator", sanitize="memory")
     with pytest.raises(MemoryFault) as caught:
-        launch = k.configure(1, 32, backend="emulator", sanitize="memory")
         launch(np.ones((4, 32), np.float32), np.ones(100, np.float32))
     assert [(f.message, f.count) for f in caught.value.findings] == [
         ("load from a[0, 32]: a is f32[4, 32], and 32 is outside of dimension 1", 4),
