@@ -74,9 +74,11 @@ class WarpClock(Struct):
     POLLED_HOST = field("Q")
     POLLED_MASK = field("I")
     POLLED_WRITES = field("I")
-    """Its last strong read: when, which micro-op, where, of which lanes, after how many strong writes of all."""
+    """Its last strong read: when, which micro-op, where, of which lanes, after how many strong writes there."""
     CLUSTER_FLOOR = field("Q")
     """Every access of the cluster in an epoch before this one happens before what the warp does now."""
+    KNOWN = field("Q")
+    """Epoch and warp of the last accesses that were found, by what is acquired, to come before what the warp does."""
 
 
 WORD_SHIFT = 3
@@ -98,6 +100,8 @@ class Plane(Number):
     """Of shared memory, in kernels with ``cp.async``: the last such copy to it (:class:`CopyClock`)."""
 
 
+WRITES = 64
+"""Numbers in which a launch counts its strong writes, by their address: a poll with none since sees nothing new."""
 POLL = 128
 """Turns of a block state that a strong read costs: the thread probably waits for another block."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..machine.layout import LANES
 from ..machine.allocation import address_of, allocate, number_at
-from ..machine.shadow import SYNC_RECORD_OF_ONE, SyncRecord
+from ..machine.shadow import SYNC_RECORD_OF_ONE, WRITES, SyncRecord
 from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, SyncGraph
 
 __all__ = ["Event", "SyncLog"]
@@ -56,7 +56,7 @@ class SyncLog:
     def __init__(self) -> None:
         self._records = np.empty(_BYTES, np.uint8)
         self._start = self._records.ctypes.data
-        self.cursor = np.array([self._start, self._start, 0], np.uint64)
+        self.cursor = np.array([self._start, self._start, *[0] * (WRITES // 2)], np.uint64)
         """The address of the next record, that of the end, and how many strong writes there were."""
         self.address = self.cursor.ctypes.data
         self._places = np.zeros(Place.nbytes << PLACE_BITS, np.uint8)

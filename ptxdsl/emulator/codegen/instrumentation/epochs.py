@@ -93,8 +93,8 @@ def begin(h: Handler, _: EpochBegin) -> None:
     shadow.begin_epoch()
     h.store(floor, shadow.warp, WarpClock.BLOCK_FLOOR)
     h.store(floor, shadow.warp, WarpClock.WARP_FLOOR)
-    h.store(h.i64(0), shadow.warp, WarpClock.BARRIERS)
-    h.store(h.i64(0), shadow.warp, WarpClock.CLUSTER_FLOOR)
+    for nothing_yet in (WarpClock.BARRIERS, WarpClock.CLUSTER_FLOOR, WarpClock.KNOWN):
+        h.store(h.i64(0), shadow.warp, nothing_yet)
     h.next()
 
 

@@ -20,13 +20,23 @@ from ..handler import Handler, i1, i32, i64, pointer
 from .masked_checks import MOST_GRANULES, masked_check
 from .shadow_groups import Group, Groups
 
-__all__ = ["FastCheck", "knows_again"]
+__all__ = ["FastCheck", "Found", "knows_again"]
 
 
 def knows_again(check: ShadowCheck) -> bool:
     """Whether the check of one lane asks at first whether that was the last to read its only granule."""
     known = check.granules == 1 and check.race and check.readers and check.role != Role.ATOMIC
     return known and not check.strength and not check.copies
+
+
+class Found:
+    """An access whose memory has been found, in a function beside its code; what cannot be decided is not passed."""
+
+    def __init__(self, h: Handler) -> None:
+        self.h, self.entry = h, h.block
+
+    def demand(self, good: Any) -> None:
+        self.h.branch_unless(good, lambda: self.h.ir.ret(ir.Constant(i1, 0)))
 
 
 class FastCheck(Groups):
@@ -38,16 +48,21 @@ class FastCheck(Groups):
     ) -> None:
         super().__init__(h, check, access, mask)
         self.values, self.place_bits, self.shadow = values, place, shadow
-        alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
-        alone = alone and (check.race or check.address.scalar or self.by_segments())
-        self.masked = h.block_named("masked") if alone else None
         self.check: ShadowCheck = check
+        self.masked = self.look_at_each()
         self.word, self.rest = word, h.splat(word)
         self.floor = shadow.clock(WarpClock.BLOCK_FLOOR)
         self.base, self.launch, self.window = (shadow.get(n) for n in (Shadow.BASE, Shadow.LAUNCH, Shadow.WINDOW))
         if check.in_cluster:
             self.cluster, self.cluster_reach = shadow.of_cluster()
         self.oldest_copy = shadow.get(Shadow.OLDEST_COPY) if check.copies else None
+
+    def look_at_each(self) -> ir.Block | None:
+        """Where one word a lane is looked at, if that is done."""
+        h, check = self.h, self.check
+        alone = h.merged_granules() is None and 0 < check.granules <= MOST_GRANULES
+        alone = alone and (check.race or check.address.scalar or self.by_segments())
+        return h.block_named("masked") if alone else None
 
     def compare_lanes(self, values: list[Any]) -> None:
         """Take what the first lane stores at the one address of all lanes for what all do, where they do."""
@@ -128,16 +143,20 @@ class FastCheck(Groups):
 
     def _check(self, whole: bool) -> None:
         for group in self.groups(whole):
-            if self.check.copies:
-                copies = group.get(Plane.COPY)
-                complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
-                self.demand(self.all(complete, group.size))
-            if self.h.lane is not None and self.masked is not None and knows_again(self.check):
-                self._be_done_again(group)
-            if self.check.role == Role.READ:
-                self.read(group)
-            else:
-                self.write(group)
+            self.check_group(group)
+
+    def check_group(self, group: Group) -> None:
+        """Go on where the words of some lanes pass, which is then noted."""
+        if self.check.copies:
+            copies = group.get(Plane.COPY)
+            complete = self.h.ir.icmp_unsigned("<", copies, self.splat(self.oldest_copy, group.size))
+            self.demand(self.all(complete, group.size))
+        if self.h.lane is not None and self.masked is not None and knows_again(self.check):
+            self._be_done_again(group)
+        if self.check.role == Role.READ:
+            self.read(group)
+        else:
+            self.write(group)
 
     def _be_done_again(self, group: Group) -> None:
         """Be done where the lane was the last reader of its place in this epoch, as in :mod:`.masked_checks`."""
@@ -209,7 +228,7 @@ class FastCheck(Groups):
     def read(self, group: Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
-        self.read_writers(group.get(Plane.WRITER), mine, n)
+        self.judge_writers(group, group.get(Plane.WRITER), mine)
         if not check.race:
             return
         readers = group.get(Plane.READER)
@@ -239,9 +258,9 @@ class FastCheck(Groups):
         h.ir.branch(after)
         h.ir.position_at_end(after)
 
-    def read_writers(self, writers: Any, mine: Any, n: int) -> None:
-        """Continue where no last writer races with the read."""
-        h, check = self.h, self.check
+    def judge_writers(self, group: Group, writers: Any, mine: Any) -> None:
+        """Go on where no last writer races with the read."""
+        h, check, n = self.h, self.check, group.size
         if check.block_private and check.race and check.init:  # one comparison tells written and ordered
             since = h.ir.sub(writers, self.splat(self.base, n))
             usual = h.ir.icmp_unsigned("<", since, self.splat(h.ir.sub(self.floor, self.base), n))
@@ -269,6 +288,7 @@ class FastCheck(Groups):
         group.put(Plane.READER, h.ir.or_(mine, self.splat(FIRST, n)), None)
         h.ir.branch(after)
         h.ir.position_at_end(later)
+        self.read_later(group, readers, mine, after)
         if self.check.barriers_only and self.check.pattern is not None:
             earlier = group.get(Plane.EARLIER_READER)
             both = (readers, earlier)
@@ -278,6 +298,9 @@ class FastCheck(Groups):
             update = h.block_named("update")
             h.ir.cbranch(self.all(enough, n), after, update)
             h.ir.position_at_end(update)
+
+    def read_later(self, group: Group, readers: Any, mine: Any, after: ir.Block) -> None:
+        """What is known of a read that is not the first since the last barrier: nothing here."""
 
     def again(self, writers: Any, mine: Any, n: int) -> Any:
         """Whether the same lanes store once more what is there already."""
@@ -317,6 +340,22 @@ class FastCheck(Groups):
         h.ir.position_at_end(on)
         return h.ir.or_(mine, h.ir.select(together, self.splat(SEVERAL_LANES, n), self.splat(0, n)))
 
+    def judge_write(self, group: Group, writers: Any, one: Any, own: Any) -> Any:
+        """Go on where no access races with the store; whether that of each last writer does not, whatever it stored."""
+        h, check, n = self.h, self.check, group.size
+        compared = check.address.scalar and bool(self.values)
+        good = before = self.harmless(writers, own, n)
+        if compared:
+            good = h.ir.or_(good, self.alike(writers, n))
+        for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
+            words = group.get(plane)
+            fine = self.harmless(words, self.same_thread(words, one, n), n)
+            good = h.ir.and_(good, h.ir.or_(fine, self.alike(words, n)) if compared else fine)
+        if check.init and check.role == Role.ATOMIC:
+            good = h.ir.and_(good, self.written(writers, n))
+        self.demand(self.all(good, n))
+        return before
+
     def write(self, group: Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
@@ -336,16 +375,7 @@ class FastCheck(Groups):
                 again = self.again(writers, mine, n) if compared else None
                 mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))
                 own = own if again is None else h.ir.or_(own, again)
-            good = before = self.harmless(writers, own, n)
-            if compared:
-                good = h.ir.or_(good, self.alike(writers, n))
-            for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
-                words = group.get(plane)
-                fine = self.harmless(words, self.same_thread(words, one, n), n)
-                good = h.ir.and_(good, h.ir.or_(fine, self.alike(words, n)) if compared else fine)
-            if check.init and check.role == Role.ATOMIC:
-                good = h.ir.and_(good, self.written(writers, n))
-            self.demand(self.all(good, n))
+            before = self.judge_write(group, writers, one, own)
             if compared:
                 mine = self.keep_stores(group, writers, mine, before, n)
             if check.strength:

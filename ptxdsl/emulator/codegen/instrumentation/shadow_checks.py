@@ -26,7 +26,8 @@ from ..local_memory import private_places
 from ..access import Access, access_of
 from ..registry import emits
 from ..storage import digest
-from .fast_checks import FastCheck, knows_again
+from .fast_checks import FastCheck, Found, knows_again
+from .line_checks import LineCheck, of_lines
 from .masked_checks import MOST_GRANULES, MOST_PRIVATE, masked_check
 from .shadow_groups import words_of
 from .shadow_inspection import INSPECT
@@ -87,7 +88,8 @@ def shadow_check(h: Handler, check: ShadowCheck) -> None:
             access.demand(const(i1, 0))
         h.next()
         return
-    fast = FastCheck(h, check, access, shadow, _word(shadow, place), mask, values if alike else [], place)
+    kind = LineCheck if of_lines(check) and h.merged_granules() is None else FastCheck
+    fast = kind(h, check, access, shadow, _word(shadow, place), mask, values if alike else [], place)
     if one_place and values:
         fast.compare_lanes(values)
     fast.emit()
@@ -161,16 +163,6 @@ class _LaneHandler(Handler):
         return self.function.args[3]
 
 
-class _Found:
-    """An access whose memory has been found; what cannot be decided is not passed."""
-
-    def __init__(self, h: Handler) -> None:
-        self.h, self.entry = h, h.block
-
-    def demand(self, good: Any) -> None:
-        self.h.branch_unless(good, lambda: self.h.ir.ret(const(i1, 0)))
-
-
 def _lane_check(module: ir.Module, check: ShadowCheck, kinds: list[ir.Type]) -> ir.Function:
     """Whether one lane passes a check: (_, warp, block, lane, place, words, stride, host, values)."""
     what = check[:-1] + tuple(map(str, kinds))
@@ -183,7 +175,7 @@ def _lane_check(module: ir.Module, check: ShadowCheck, kinds: list[ir.Type]) -> 
     h.function.attributes.add("noinline")
     place, words, stride, host, *values = h.function.args[4:]
     shadow = ShadowState(h)
-    fast = FastCheck(h, check, _Found(h), shadow, _word(shadow, place), h.ir.shl(h.i32(1), h.lane), values, place)
+    fast = FastCheck(h, check, Found(h), shadow, _word(shadow, place), h.ir.shl(h.i32(1), h.lane), values, place)
     fast.words, fast.stride, fast.at = words, stride, host
     if check.block_private is None:
         fast.find_region()

@@ -24,6 +24,8 @@ class Group(NamedTuple):
     put: Callable[[int, Any, Any], None]
     lanes: Any
     gathered: bool = False
+    start: Any = None
+    """The host address of the first one, where they lie side by side."""
 
 
 def words_of(h: Handler, access: Any) -> tuple[Any, Any]:
@@ -122,7 +124,7 @@ class Groups:
         def put(plane: int, value: Any, _: Any) -> None:
             h.alias_class(h.ir.store(value, at(plane), align=8), "shadow")
 
-        return Group(size, lambda plane: h.alias_class(h.ir.load(at(plane), align=8), "shadow"), put, lanes)
+        return Group(size, lambda plane: h.alias_class(h.ir.load(at(plane), align=8), "shadow"), put, lanes, start=host)
 
     def scattered(self, hosts: Any, number: int) -> Group:
         """A shadow word for each lane, gathered."""

@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...instructions.instrumentation import SyncAccess, SyncInstruction
 from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Warp
 from ...machine.shadow import (
-    EPOCH_SHIFT, POLL, SYNC_RECORD_OF_ONE, Reason, Shadow, SyncRecord, WarpClock, WarpOrder,
+    EPOCH_SHIFT, POLL, SYNC_RECORD_OF_ONE, WRITES, Reason, Shadow, SyncRecord, WarpClock, WarpOrder,
 )
 from ...machine.sync_graph import LEVEL_SHIFT, Does
 from ..access import access_of
@@ -29,7 +29,7 @@ __all__ = ["FOLLOW", "sync_access", "sync_instruction"]
 FOLLOW = ir.FunctionType(i1, [pointer, pointer, pointer, i32, i32, i64])
 """Of the routine that follows what lanes do (:mod:`.releases`)."""
 _WRITES = 16
-"""Where the number of strong writes stands behind the log's cursor."""
+"""Where the numbers of strong writes stand behind the log's cursor (:data:`..machine.shadow.WRITES`)."""
 
 
 @emits(SyncInstruction)
@@ -44,6 +44,7 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
         if phase is not None and op.orders_all:
             _order_all(h, shadow, mask, phase, op.does)
         who = mask if phase is None else _whole(h, mask)
+        h.store(h.i64(0), shadow.warp, WarpClock.POLLED_EPOCH)  # what is read again behind a fence may tell it more
         _follow(h, shadow, who, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
         lanes = [] if phase is None else [(SyncRecord.HOSTS, h.splat(h.ir.zext(phase[1], i64)))]
         _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False, *lanes)
@@ -173,14 +174,31 @@ def _wide(h: Handler, values: Any) -> Any:
     return values if width == 64 else (h.ir.zext if width < 64 else h.ir.trunc)(values, kind)
 
 
+def _writes(h: Handler, shadow: ShadowState, host: Any) -> tuple[Any, Any]:
+    """Where the strong writes to an address are counted, together with those to some others."""
+    line = h.ir.xor(h.ir.lshr(host, h.i64(2)), h.ir.lshr(host, h.i64(7)))
+    place = h.ir.shl(h.ir.and_(line, h.i64(WRITES - 1)), h.i64(2))
+    return shadow.get(Shadow.LOG, pointer), h.ir.add(place, h.i64(_WRITES))
+
+
+def _count_writes(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
+    """Count strong writes of some lanes, mostly one."""
+
+    def one(lane: Any) -> None:
+        place = _writes(h, shadow, h.ir.extract_element(hosts, lane))
+        h.store(h.ir.add(h.load(*place, i32), h.i32(1)), *place)
+
+    h.for_each_lane(mask, one)
+
+
 def _skip_poll(h: Handler, shadow: ShadowState, hosts: Any, mask: Any) -> None:
-    """Go on with the next micro-op where lanes read once more what they have read, with no strong write since."""
+    """Go on with the next micro-op where lanes read once more what they have read, with no strong write there since."""
     host = h.ir.extract_element(hosts, h.first_lane(mask))
     others = h.ir.and_(h.mask(h.ir.icmp_unsigned("!=", hosts, h.splat(host))), mask)
     now = (
         (WarpClock.POLLED_PC, h.ir.ptrtoint(h.here(), i64)), (WarpClock.POLLED_HOST, host),
         (WarpClock.POLLED_MASK, mask),
-        (WarpClock.POLLED_WRITES, h.load(shadow.get(Shadow.LOG, pointer), _WRITES, i32)),
+        (WarpClock.POLLED_WRITES, h.load(*_writes(h, shadow, host), i32)),
     )
     again = h.ir.icmp_unsigned(">", h.load(shadow.warp, WarpClock.POLLED_EPOCH, i64), shadow.get(Shadow.BASE))
     again = h.ir.and_(again, h.zero(others))
@@ -231,8 +249,7 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
         lanes.append((SyncRecord.STORED, _wide(h, stored)))
     h.store(hosts, h.block, Block.SCRATCH)
     if op.writes:
-        cursor = shadow.get(Shadow.LOG, pointer)
-        h.store(h.ir.add(h.load(cursor, _WRITES, i32), h.i32(1)), cursor, _WRITES)
+        _count_writes(h, shadow, hosts, mask)
     else:
         _skip_poll(h, shadow, hosts, mask)
     _follow(h, shadow, mask, op.does, h.i64(0))
