@@ -228,7 +228,7 @@ class FastCheck(Groups):
     def read(self, group: Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
-        self.judge_writers(group, group.get(Plane.WRITER), mine)
+        self.read_writers(group.get(Plane.WRITER), mine, n)
         if not check.race:
             return
         readers = group.get(Plane.READER)
@@ -258,9 +258,9 @@ class FastCheck(Groups):
         h.ir.branch(after)
         h.ir.position_at_end(after)
 
-    def judge_writers(self, group: Group, writers: Any, mine: Any) -> None:
-        """Go on where no last writer races with the read."""
-        h, check, n = self.h, self.check, group.size
+    def read_writers(self, writers: Any, mine: Any, n: int) -> None:
+        """Continue where no last writer races with the read."""
+        h, check = self.h, self.check
         if check.block_private and check.race and check.init:  # one comparison tells written and ordered
             since = h.ir.sub(writers, self.splat(self.base, n))
             usual = h.ir.icmp_unsigned("<", since, self.splat(h.ir.sub(self.floor, self.base), n))
@@ -288,7 +288,6 @@ class FastCheck(Groups):
         group.put(Plane.READER, h.ir.or_(mine, self.splat(FIRST, n)), None)
         h.ir.branch(after)
         h.ir.position_at_end(later)
-        self.read_later(group, readers, mine, after)
         if self.check.barriers_only and self.check.pattern is not None:
             earlier = group.get(Plane.EARLIER_READER)
             both = (readers, earlier)
@@ -298,9 +297,6 @@ class FastCheck(Groups):
             update = h.block_named("update")
             h.ir.cbranch(self.all(enough, n), after, update)
             h.ir.position_at_end(update)
-
-    def read_later(self, group: Group, readers: Any, mine: Any, after: ir.Block) -> None:
-        """What is known of a read that is not the first since the last barrier: nothing here."""
 
     def again(self, writers: Any, mine: Any, n: int) -> Any:
         """Whether the same lanes store once more what is there already."""
@@ -340,22 +336,6 @@ class FastCheck(Groups):
         h.ir.position_at_end(on)
         return h.ir.or_(mine, h.ir.select(together, self.splat(SEVERAL_LANES, n), self.splat(0, n)))
 
-    def judge_write(self, group: Group, writers: Any, one: Any, own: Any) -> Any:
-        """Go on where no access races with the store; whether that of each last writer does not, whatever it stored."""
-        h, check, n = self.h, self.check, group.size
-        compared = check.address.scalar and bool(self.values)
-        good = before = self.harmless(writers, own, n)
-        if compared:
-            good = h.ir.or_(good, self.alike(writers, n))
-        for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
-            words = group.get(plane)
-            fine = self.harmless(words, self.same_thread(words, one, n), n)
-            good = h.ir.and_(good, h.ir.or_(fine, self.alike(words, n)) if compared else fine)
-        if check.init and check.role == Role.ATOMIC:
-            good = h.ir.and_(good, self.written(writers, n))
-        self.demand(self.all(good, n))
-        return before
-
     def write(self, group: Group) -> None:
         h, check, n = self.h, self.check, group.size
         mine = h.ir.or_(self.splat(self.word, n), group.lanes)
@@ -375,7 +355,16 @@ class FastCheck(Groups):
                 again = self.again(writers, mine, n) if compared else None
                 mine = h.ir.or_(mine, h.ir.select(own, self.splat(CHANGED, n), self.splat(0, n)))
                 own = own if again is None else h.ir.or_(own, again)
-            before = self.judge_write(group, writers, one, own)
+            good = before = self.harmless(writers, own, n)
+            if compared:
+                good = h.ir.or_(good, self.alike(writers, n))
+            for plane in (Plane.READER, Plane.EARLIER_READER) if check.readers else ():
+                words = group.get(plane)
+                fine = self.harmless(words, self.same_thread(words, one, n), n)
+                good = h.ir.and_(good, h.ir.or_(fine, self.alike(words, n)) if compared else fine)
+            if check.init and check.role == Role.ATOMIC:
+                good = h.ir.and_(good, self.written(writers, n))
+            self.demand(self.all(good, n))
             if compared:
                 mine = self.keep_stores(group, writers, mine, before, n)
             if check.strength:

@@ -25,14 +25,15 @@ from .shadow_groups import Group
 __all__ = ["LineCheck", "of_lines"]
 
 _LINE = ir.FunctionType(i1, [pointer, pointer, pointer, i32, *[i64] * 4])
-_COMES_BEFORE = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32, i1])
+_COMES_BEFORE = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32])
 _WHOLE = 0xFFFFFFFF << EPOCH_SHIFT | WARP
 
 
 def of_lines(check: ShadowCheck) -> bool:
     """Whether an order among warps is searched for, and the lanes lie side by side."""
     side_by_side = (check.address.affine or check.address.by_row) and check.pattern is not None
-    return check.searched and check.race and not check.strength and not check.copies and side_by_side
+    plain = check.race and not check.strength and not check.copies
+    return check.searched and plain and side_by_side
 
 
 class LineCheck(FastCheck):
@@ -40,6 +41,9 @@ class LineCheck(FastCheck):
 
     def check_group(self, group: Group) -> None:
         """Go on where a line passes."""
+        if group.size == 1:
+            super().check_group(group)
+            return
         h, where = self.h, (self.place_bits, self.words, self.stride, group.start)
         function = _line_check(h.function.module, self.check, group)
         self.demand(h.ir.call(function, [h.rec, h.warp, h.block, self.mask, *where]))
@@ -65,85 +69,109 @@ def _line_check(module: ir.Module, check: ShadowCheck, group: Group) -> ir.Funct
 
 
 class _Line(FastCheck):
-    """The check of a line, in its function."""
+    """The check of a line, in its function: by the words of its first lane, where all others follow from these."""
 
     def look_at_each(self) -> ir.Block | None:
         """The code that asks does that."""
         return None
 
-    def judge_writers(self, group: Group, writers: Any, mine: Any) -> None:  # noqa: ARG002
-        """Go on where no last writer races with the read."""
-        self.demand(self.come_before(writers, group))
-        if self.check.init:
-            self.demand(self.all(self.written(writers, group.size), group.size))
+    def read(self, group: Group) -> None:
+        """Read a line that one warp has written in one epoch, and one or the same has read; or any other."""
+        h, check, whole, done = self.h, self.check, self.h.block_named("any"), self.h.block_named("read")
+        writer, reader = self.first_words(group, (Plane.WRITER, Plane.READER), whole)
+        self.demand(self.comes_before(writer, group))
+        if check.init:
+            self.demand(self.written(writer, 1))
+        old = self.ordered(reader, 1)
+        again = h.zero(h.ir.and_(reader, h.i64(STORED)))
+        again = h.ir.and_(again, self.of_same_threads(reader, group))
+        flags = h.i64(0)
+        if check.block_private:  # what came before the same threads' last read is what came before this one
+            flags = h.ir.select(old, h.i64(FIRST), h.ir.and_(reader, h.i64(FIRST)))
+        note = h.block_named("note")
+        h.ir.cbranch(h.ir.or_(old, again), note, whole)
+        h.ir.position_at_end(note)
+        group.put(Plane.READER, h.ir.or_(self.splat(h.ir.or_(self.word, flags), group.size), group.lanes), None)
+        h.ir.branch(done)
+        h.ir.position_at_end(whole)
+        super().read(group)
+        h.ir.branch(done)
+        h.ir.position_at_end(done)
 
-    def judge_write(self, group: Group, writers: Any, one: Any, own: Any) -> Any:  # noqa: ARG002
-        """Go on where no access races with the store."""
-        self.demand(self.come_before(writers, group))
-        for plane in (Plane.READER, Plane.EARLIER_READER) if self.check.readers else ():
-            self.demand(self.come_before(group.get(plane), group, True))
-        if self.check.init and self.check.role == Role.ATOMIC:
-            self.demand(self.all(self.written(writers, group.size), group.size))
+    def write(self, group: Group) -> None:
+        """Write a line that one warp has written in one epoch, and one or the same has read; or any other."""
+        h, check, whole, done = self.h, self.check, self.h.block_named("any"), self.h.block_named("written")
+        planes = (Plane.WRITER, Plane.READER) if check.readers else (Plane.WRITER,)
+        writer, *readers = self.first_words(group, planes, whole)
+        self.demand(self.comes_before(writer, group))
+        if check.init and check.role == Role.ATOMIC:
+            self.demand(self.written(writer, 1))
+        for reader in readers:
+            self.demand(self.comes_before(reader, group, True))
+            first = h.ir.icmp_unsigned("==", h.ir.and_(reader, h.i64(STORED | FIRST)), h.i64(FIRST))
+            alone, earlier = h.block_named("alone"), h.block_named("earlier")
+            h.ir.cbranch(first if check.block_private else ir.Constant(i1, 0), alone, earlier)
+            h.ir.position_at_end(earlier)
+            one, = self.first_words(group, (Plane.EARLIER_READER,), whole)
+            self.demand(self.comes_before(one, group, True))
+            h.ir.branch(alone)
+            h.ir.position_at_end(alone)
+        group.put(Plane.WRITER, h.ir.or_(self.splat(self.word, group.size), group.lanes), None)
+        h.ir.branch(done)
+        h.ir.position_at_end(whole)
+        super().write(group)
+        h.ir.branch(done)
+        h.ir.position_at_end(done)
 
-    def read_later(self, group: Group, readers: Any, mine: Any, after: ir.Block) -> None:
-        """What the same threads have read in an earlier epoch they have read now: the one before is what it was."""
+    def first_words(self, group: Group, planes: tuple[int, ...], whole: ir.Block) -> list[Any]:
+        """The word of the first lane in each plane, from which the others follow; control goes to ``whole`` if not."""
         h, n = self.h, group.size
-        other = h.ir.and_(h.ir.xor(readers, mine), self.splat(ASYNC | STORED | WARP | LANE, n))
-        several = h.ir.and_(h.ir.or_(readers, mine), self.splat(SEVERAL_LANES, n))
-        same = h.ir.icmp_unsigned("==", h.ir.or_(other, several), self.splat(0, n))
-        again, anew = h.block_named("again"), h.block_named("anew")
-        h.ir.cbranch(self.all(same, n), again, anew)
-        h.ir.position_at_end(again)
-        group.put(Plane.READER, h.ir.or_(mine, h.ir.and_(readers, self.splat(FIRST, n))), None)
-        h.ir.branch(after)
-        h.ir.position_at_end(anew)
+        found, apart = [], self.splat(0, n)
+        for plane in planes:
+            words = group.get(plane)
+            change = h.ir.xor(words, group.lanes)
+            found.append(h.ir.extract_element(words, h.i32(0)))
+            first = h.ir.extract_element(change, h.i32(0))
+            apart = h.ir.or_(apart, h.ir.xor(change, self.splat(first, n)))
+        alike = h.block_named("alike")
+        h.ir.cbranch(h.likely(self.all(h.ir.icmp_unsigned("==", apart, self.splat(0, n)), n)), alike, whole)
+        h.ir.position_at_end(alike)
+        return found
 
-    def come_before(self, words: Any, group: Group, readers: bool = False) -> Any:
-        """Whether the accesses of a line's words are harmless; of what one warp did in one epoch that is asked once.
+    def of_same_threads(self, word: Any, group: Group) -> Any:
+        """Whether a line's accesses are each of the thread that is there now, in this epoch or an earlier one."""
+        h = self.h
+        mine = h.ir.or_(self.word, h.ir.extract_element(group.lanes, h.i32(0)))
+        other = h.ir.and_(h.ir.xor(word, mine), h.i64(ASYNC | WARP | LANE))
+        several = h.ir.and_(h.ir.or_(word, mine), h.i64(SEVERAL_LANES))
+        same = h.zero(h.ir.or_(other, several))
+        if self.check.block_private:
+            return same
+        block = h.load(*self.shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
+        return h.ir.and_(same, h.ir.icmp_unsigned("==", block, self.shadow.get(Shadow.BLOCK, i32)))
 
-        Of ``readers`` those of the same thread in an earlier epoch are harmless.
+    def comes_before(self, word: Any, group: Group, read: bool = False) -> Any:
+        """Whether a line's accesses are harmless: by barriers, as those of the same thread, or by what is acquired.
+
+        Of a thread's stores before this epoch a later one has to look at the values, but of its reads it has not.
         """
-        h, n = self.h, group.size
-        change = h.ir.xor(words, group.lanes)
-        word, first, lanes = (h.ir.extract_element(vector, h.i32(0)) if n > 1 else vector
-                              for vector in (words, change, group.lanes))
-
-        def own(words: Any, lanes: Any, n: int) -> Any:
-            mine = h.ir.or_(self.splat(self.word, n), lanes)
-            if self.check.role != Role.READ:  # several lanes are no one thread
-                mine = h.ir.and_(mine, self.splat(~SEVERAL_LANES & (1 << 64) - 1, n))
-            return self.same_thread(words, mine, n)
+        h = self.h
+        mine = h.ir.or_(self.word, h.ir.extract_element(group.lanes, h.i32(0)))
+        if self.check.role != Role.READ:  # several lanes are no one thread
+            mine = h.ir.and_(mine, h.i64(~SEVERAL_LANES & (1 << 64) - 1))
+        good = self.harmless(word, self.same_thread(word, mine, 1), 1)
+        if read:
+            good = h.ir.or_(good, self.of_same_threads(word, group))
 
         def ask() -> Any:
-            several = h.i64(SEVERAL_LANES if n > 1 else 0)
-            same = h.ir.or_(h.ir.xor(first, self.word), h.ir.and_(word, h.i64(SEVERAL_LANES)))
-            same = h.zero(h.ir.and_(same, h.i64(WARP | LANE | SEVERAL_LANES)))
-            same = same if readers else ir.Constant(i1, 0)
             function = _comes_before(h.function.module, bool(self.check.block_private))
-            return h.ir.call(function, [h.rec, h.warp, h.block, h.ir.or_(word, several), self.mask, same])
+            return h.ir.call(function, [*h.function.args[:3], h.ir.or_(word, h.i64(SEVERAL_LANES)), self.mask])
 
-        def once() -> Any:
-            good = self.harmless(word, own(word, lanes, 1), 1)
-            return h.ir.or_(good, h.asked_if(h.ir.not_(good), ask))
-
-        if n == 1:
-            return once()
-        alike = self.all(h.ir.icmp_unsigned("==", change, self.splat(first, n)), n)
-        with h.ir.if_else(alike) as (one, several):
-            with one:
-                of_one, by_one = once(), h.ir.block
-            with several:
-                of_each = self.all(self.harmless(words, own(words, group.lanes, n), n), n)
-                by_each = h.ir.block
-        return h.merged(by_one, [of_one], by_each, [of_each])[0]
+        return h.ir.or_(good, h.asked_if(h.ir.not_(good), ask))
 
 
 def _comes_before(module: ir.Module, of_block: bool) -> ir.Function:
-    """Whether accesses come before what the lanes of a mask do: (_, warp, block, word, lanes, threads).
-
-    They are those of a shadow word, in memory of the block, where no barrier of the block orders them; ``threads``:
-    each of them is of the thread that asks.
-    """
+    """Whether accesses of several lanes come before what those of a mask do: (_, warp, block, word, lanes)."""
     name = f"comes_before.{int(of_block)}"
     found: ir.Function | None = module.globals.get(name)
     if found is not None:
@@ -151,14 +179,13 @@ def _comes_before(module: ir.Module, of_block: bool) -> ir.Function:
     h = Handler(module, name, result=_COMES_BEFORE)
     h.function.linkage = "internal"
     h.function.attributes.add("noinline")
-    word, lanes, threads = h.function.args[3:]
+    word, lanes = h.function.args[3:]
     shadow, below = ShadowState(h), h.ir.icmp_unsigned
-    now = shadow.clock(WarpClock.EPOCH)
-    mine = h.zero(h.ir.and_(h.ir.xor(word, now), h.i64(WARP)))
+    mine = h.zero(h.ir.and_(h.ir.xor(word, shadow.clock(WarpClock.EPOCH)), h.i64(WARP)))
     if not of_block:
         block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
         mine = h.ir.and_(mine, below("==", block, shadow.get(Shadow.BLOCK, i32)))
-    earlier = h.ir.or_(below("<", word, shadow.clock(WarpClock.WARP_FLOOR)), h.ir.and_(threads, below("<", word, now)))
+    earlier = below("<", word, shadow.clock(WarpClock.WARP_FLOOR))
     whole, last = h.ir.and_(word, h.i64(_WHOLE)), shadow.clock(WarpClock.KNOWN)
     good = h.ir.or_(h.ir.and_(mine, earlier), below("==", whole, last))
 
@@ -169,9 +196,8 @@ def _comes_before(module: ir.Module, of_block: bool) -> ir.Function:
         function = h.ir.bitcast(shadow.get(Shadow.SEARCH, pointer), PRECEDE.as_pointer())
         arguments = [*h.function.args[:3], h.ir.bitcast(place, pointer), h.i64(1), h.i64(0), lanes]
         known = h.ir.call(function, arguments)
-        every = below("==", lanes, h.load(h.warp, Warp.INITIAL, i32))
-        every = h.ir.and_(every, h.nonzero(h.ir.and_(word, h.i64(SEVERAL_LANES))))
-        h.store(h.ir.select(h.ir.and_(known, every), whole, last), shadow.warp, WarpClock.KNOWN)
+        every = h.ir.and_(known, below("==", lanes, h.load(h.warp, Warp.INITIAL, i32)))
+        h.store(h.ir.select(every, whole, last), shadow.warp, WarpClock.KNOWN)
         return known
 
     h.ir.ret(h.ir.or_(good, h.asked_if(h.ir.not_(good), search)))
