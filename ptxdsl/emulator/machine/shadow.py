@@ -114,13 +114,14 @@ class SyncRecord(Struct):
     """
 
     PC = field("Q")
+    WARP_FLOOR = field("Q")
     STATE = field("Q")
     """Address of the block's state."""
-    EPOCH = field("Q")
     BLOCK_FLOOR = field("Q")
-    WARP_FLOOR = field("Q")
     BARRIERS = field("Q")
-    """The clock of the warp, as in :class:`WarpClock`."""
+    EPOCH = field("Q")
+    """The clock of the warp, as in :class:`WarpClock`, but in another order: copied as one vector, what has just been
+    written would hold up the copy."""
     BLOCK = field("I")
     """Number of the block, plus one."""
     MASK = field("I")

@@ -38,11 +38,11 @@ class Event(NamedTuple):
     """An event, as a :class:`SyncRecord` has it; the last three by lane."""
 
     pc: int
-    state: int
-    epoch: int
-    block_floor: int
     warp_floor: int
+    state: int
+    block_floor: int
     barriers: int
+    epoch: int
     block: int
     mask: int
     hosts: Any

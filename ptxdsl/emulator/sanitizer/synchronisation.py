@@ -106,7 +106,7 @@ class Synchronisation:
         return code, code.statement_at(pc)
 
     def _replay(self, record: Event) -> None:
-        pc, address, epoch, block_floor, warp_floor, barriers, number, mask = record[:8]
+        pc, warp_floor, address, block_floor, barriers, epoch, number, mask = record[:8]
         state, warp = self.states[address], epoch >> WARP_SHIFT & LANE
         block = self.clocks.block(number - 1)
         block.barrier(barriers, block_floor >> EPOCH_SHIFT)

@@ -134,7 +134,8 @@ class _Line(FastCheck):
             first = h.ir.extract_element(change, h.i32(0))
             apart = h.ir.or_(apart, h.ir.xor(change, self.splat(first, n)))
         alike = h.block_named("alike")
-        h.ir.cbranch(h.likely(self.all(h.ir.icmp_unsigned("==", apart, self.splat(0, n)), n)), alike, whole)
+        all_bits = h.call(f"llvm.vector.reduce.or.v{n}i64", i64, apart)
+        h.ir.cbranch(h.likely(h.zero(all_bits)), alike, whole)
         h.ir.position_at_end(alike)
         return found
 

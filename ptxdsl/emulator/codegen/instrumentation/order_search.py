@@ -61,6 +61,13 @@ def search_order(module: ir.Module, name: str, _: OrderSearch) -> None:
     def ask(word: Any, lanes: Any) -> Any:
         return h.ir.call(search, [*h.function.args[:3], word, lanes, h.nonzero(own)])
 
+    def only() -> None:
+        """Of one access what is asked is what is to be known."""
+        word = h.load(words, 0, i64)
+        h.ir.ret(h.ir.or_(h.zero(word), h.asked_if(h.nonzero(word), lambda: ask(word, mask))))
+
+    h.branch_unless(h.ir.icmp_unsigned("!=", count, h.i64(1)), only)
+
     def of_one_epoch() -> Any:
         """Whether the words of all lanes are of one epoch, all of which is known to come before."""
         lanes = h.load(words, 0, lanes_of(i64), 8)
