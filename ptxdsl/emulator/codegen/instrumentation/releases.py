@@ -35,7 +35,10 @@ MANY = 8
 
 @builds(SyncFollowing)
 def follow(module: ir.Module, name: str, _: SyncFollowing) -> None:
-    """Follow what the lanes of a mask do (:class:`Does`): to the addresses in SCRATCH, or to a cluster's barrier."""
+    """Follow what the lanes of a mask do (:class:`Does`): to the addresses in SCRATCH, to one, or to a cluster's barrier.
+
+    ``key`` is that one, or stands for the barrier; 0 where the addresses differ.
+    """
     _Follow(module, name)
 
 
@@ -113,7 +116,8 @@ class _Follow:
         def number(value: int) -> ir.Constant:
             return ir.Constant(lanes_of(i64), [value] * LANES)
 
-        line, near = self.place_of(h.load(h.add(h.block, Block.SCRATCH), 0, lanes_of(i64)), number)
+        hosts = h.ir.select(h.nonzero(self.key), h.splat(self.key), h.load(h.add(h.block, Block.SCRATCH), 0, lanes_of(i64)))
+        line, near = self.place_of(hosts, number)
         entry = h.ir.mul(h.ir.or_(h.ir.shl(line, number(NEAR_BITS)), near), number(Place.nbytes))
         places = h.ir.inttoptr(h.ir.add(entry, h.splat(h.ir.add(table, h.i64(Place.WRITER)))), lanes_of(pointer))
         active, rest = h.bools(self.mask), number(0)
@@ -318,6 +322,7 @@ class _Follow:
         """A strong access of a lane."""
         h = self.h
         host = h.load(h.block, h.ir.add(h.ir.shl(h.ir.zext(lane, i64), h.i64(3)), h.i64(Block.SCRATCH)), i64)
+        host = h.ir.select(h.nonzero(self.key), self.key, host)
         entry = self.find(host)
         live = self.runs(entry, host)
         h.ir.store(h.i64(0), self.first)
@@ -423,9 +428,15 @@ class _Follow:
         """Whether a place has an entry that counts: memory of a block is another one's when that has ended."""
         h, shadow = self.h, self.shadow
         inside = h.ir.sub(host, shadow.get(Shadow.HOME))
-        own = h.ir.icmp_unsigned("<", inside, shadow.get(Shadow.HOME_BYTES))
-        mine = h.ir.or_(h.ir.not_(own), h.asked_if(own, lambda: self.of_cluster(entry)))
-        return h.ir.and_(h.ir.load(self.live), mine)
+        other = h.ir.icmp_unsigned(">=", inside, shadow.get(Shadow.HOME_BYTES))
+
+        def since_begin() -> Any:
+            return h.ir.icmp_unsigned(">=", h.load(h.ir.inttoptr(entry, pointer), Place.WRITER, i64), self.base)
+
+        live = h.ir.load(self.live)
+        mine = h.ir.or_(other, h.asked_if(h.ir.and_(live, h.ir.not_(other)), since_begin))
+        mine = h.ir.or_(mine, h.asked_if(h.ir.and_(live, h.ir.not_(mine)), lambda: self.of_cluster(entry)))
+        return h.ir.and_(live, mine)
 
     def published(self, entry: Any) -> Any:
         h = self.h

@@ -112,6 +112,9 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
         room = h.ir.and_(room, h.ir.not_(followed))
 
     def away() -> None:
+        for place, values in lanes:
+            if place == SyncRecord.HOSTS:
+                h.store(values, h.block, Block.SCRATCH)
         leave(h, shadow, reason, h.following(), mask)
 
     h.branch_unless(room, lambda: h.deoptimise(away))
@@ -247,12 +250,14 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
         lanes.append((SyncRecord.BEFORE, _wide(h, gather(h, hosts, op.bits, mask))))
     if stored is not None:
         lanes.append((SyncRecord.STORED, _wide(h, stored)))
-    h.store(hosts, h.block, Block.SCRATCH)
+    one = h.ir.extract_element(hosts, h.i32(0)) if op.address.scalar else None
+    if one is None:
+        h.store(hosts, h.block, Block.SCRATCH)
     if op.writes:
         _count_writes(h, shadow, hosts, mask)
     else:
         _skip_poll(h, shadow, hosts, mask)
-    _follow(h, shadow, mask, op.does, h.i64(0))
+    _follow(h, shadow, mask, op.does, h.i64(0) if one is None else one)
     if op.polls:
         _charge(h, shadow, h.ir.extract_element(hosts, h.first_lane(mask)), mask)
     _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)
