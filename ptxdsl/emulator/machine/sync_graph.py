@@ -2,12 +2,14 @@
 
 Its nodes are releases. Each holds the clock of its threads, as compiled code has it for barriers, and the list of what
 their block had acquired until then; so a release leads to those before it. Whether one access happens before another is
-a search for a release of the first one's thread, backwards from the second one. Nothing is joined and nothing copied,
-so a release and an acquire cost the same however many threads there are.
+a search for a release of the first one's thread, backwards from the second one. No clocks of threads are
+joined, so a release and an acquire cost the same however many threads there are. What all lanes of the warps of one
+block are known to have done is: one number for each warp, by which most questions are answered without a search.
 """
 
 from __future__ import annotations
 
+from .layout import LANES
 from .status import Number
 from .structs import Struct, field
 
@@ -20,7 +22,7 @@ MOST_PROBES = 32
 MOST_VISITS = 2048
 """Releases that a search looks at before it leaves the question to Python."""
 CELL = 64
-"""Bytes of a release or an acquire."""
+"""Bytes of an acquire, and to which a release is aligned too."""
 
 
 class SyncGraph(Struct):
@@ -62,6 +64,8 @@ class Release(Struct):
     """The same for the release and all before it."""
     SEARCHED = field("I")
     """The last search that came here."""
+    KNOWN = field("I", LANES, CELL)
+    """For each warp of its block: what its lanes did in epochs before this one happens before the release."""
 
 
 class Acquire(Struct):
@@ -101,6 +105,7 @@ class Fence(Struct):
     HEAD = field("Q")
     MASK = field("I")
     TIME = field("I")
+    KNOWN = field("I", LANES, CELL)
 
 
 class WarpSync(Struct):
@@ -109,6 +114,12 @@ class WarpSync(Struct):
     align = CELL
     FENCES = field(Fence, 4)
     READS = field("Q")
+    PART_WORD = field("Q")
+    """Epoch and warp of the last acquire that is in PART."""
+    KNOWN = field("I", LANES, CELL)
+    """What the lanes of each warp of the block did in epochs before these happens before what any lane does now."""
+    PART = field("I", LANES, CELL)
+    """The same for lanes that have acquired it: for all of them once the warp has passed a barrier since."""
 
 
 class Does(Number):
@@ -128,4 +139,4 @@ class Does(Number):
 
 
 LEVEL_SHIFT = 8
-assert max(Release.nbytes, Acquire.nbytes) == CELL
+assert Acquire.nbytes == CELL

@@ -20,7 +20,7 @@ import numpy as np
 from ..machine.layout import LANES
 from ..machine.allocation import address_of, allocate, number_at
 from ..machine.shadow import SYNC_RECORD_OF_ONE, WRITES, SyncRecord
-from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, SyncGraph
+from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, Release, SyncGraph
 
 __all__ = ["Event", "SyncLog"]
 
@@ -28,8 +28,8 @@ _BYTES = 96 << 20
 """Of all events; memory that no launch has filled is never touched."""
 _FEW = 16 << 20
 """Bytes of events that Python follows where there is no room for more."""
-_CELLS = 1 << 20
-"""Releases and acquires of a launch."""
+_CELLS = 2 << 20
+"""What releases and acquires of a launch have room for: a release takes three."""
 _GRAPH = SyncGraph.span("NEXT", "UNORDERED")
 _CLOCK, _ONE, _ROWS = SyncRecord.span("PC", "MASK"), struct.Struct("<3Q"), struct.Struct(f"<{3 * LANES}Q")
 
@@ -64,7 +64,7 @@ class SyncLog:
         self._graph, self.graph_address, _ = allocate(SyncGraph.nbytes)
         cells = address_of(self._cells)
         first = cells + -cells % CELL
-        end, places, stack = first + (_CELLS - 1) * CELL, address_of(self._places), address_of(self._stack)
+        end, places, stack = first + _CELLS * CELL - Release.nbytes, address_of(self._places), address_of(self._stack)
         self._fresh = _GRAPH.pack(first, end, places, stack, 0, 0)
         """The graph when a launch begins."""
 

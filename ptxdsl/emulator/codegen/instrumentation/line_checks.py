@@ -20,6 +20,7 @@ from ..storage import digest
 from .epochs import ShadowState
 from .fast_checks import FastCheck, Found
 from .mbarriers import PRECEDE
+from .order_search import known_to_all
 from .shadow_groups import Group
 
 __all__ = ["LineCheck", "of_lines"]
@@ -183,12 +184,13 @@ def _comes_before(module: ir.Module, of_block: bool) -> ir.Function:
     word, lanes = h.function.args[3:]
     shadow, below = ShadowState(h), h.ir.icmp_unsigned
     mine = h.zero(h.ir.and_(h.ir.xor(word, shadow.clock(WarpClock.EPOCH)), h.i64(WARP)))
+    good = h.ir.and_(mine, below("<", word, shadow.clock(WarpClock.WARP_FLOOR)))
+    good = h.ir.or_(good, known_to_all(h, shadow, word))
     if not of_block:
         block = h.load(*shadow.block_of(h.ir.lshr(word, h.i64(EPOCH_SHIFT))), i32)
-        mine = h.ir.and_(mine, below("==", block, shadow.get(Shadow.BLOCK, i32)))
-    earlier = below("<", word, shadow.clock(WarpClock.WARP_FLOOR))
+        good = h.ir.and_(good, below("==", block, shadow.get(Shadow.BLOCK, i32)))
     whole, last = h.ir.and_(word, h.i64(_WHOLE)), shadow.clock(WarpClock.KNOWN)
-    good = h.ir.or_(h.ir.and_(mine, earlier), below("==", whole, last))
+    good = h.ir.or_(good, below("==", whole, last))
 
     def search() -> Any:
         """By what is acquired; what all lanes have is noted."""

@@ -15,15 +15,15 @@ from llvmlite import ir
 from ...instructions.instrumentation import OrderSearch
 from ...machine.layout import FULL, LANES
 from ...machine.shadow import (
-    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, WARP, Shadow, WarpClock,
+    EPOCH_SHIFT, LANE, SEVERAL_LANES, STRENGTH, STRENGTH_SHIFT, WARP, WARP_SHIFT, Shadow, WarpClock,
 )
-from ...machine.sync_graph import MOST_VISITS, Acquire, Release, SyncGraph
+from ...machine.sync_graph import MOST_VISITS, Acquire, Release, SyncGraph, WarpSync
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import builds
 from .epochs import ShadowState
 from .mbarriers import PRECEDE
 
-__all__ = ["reaches"]
+__all__ = ["known_to_all", "reaches"]
 
 _SEARCH = ir.FunctionType(i1, [pointer, pointer, pointer, i64, i32, i1])
 _WHOLE = 0xFFFFFFFF << EPOCH_SHIFT | WARP
@@ -43,6 +43,19 @@ def reaches(h: Handler, shadow: ShadowState, blocks: tuple[Any, Any], levels: tu
     same = h.ir.and_(below("==", *blocks), h.nonzero(least))
     near = h.ir.and_(h.nonzero(clusters), below("==", least, h.i32(2)))
     return h.ir.or_(h.ir.or_(same, below("==", least, h.i32(3))), h.asked_if(near, same_cluster))
+
+
+def known_to_all(h: Handler, shadow: ShadowState, word: Any) -> Any:
+    """Whether all lanes of the warp know what the warp of an access of the block did in its epoch."""
+    epoch = h.ir.trunc(h.ir.lshr(word, h.i64(EPOCH_SHIFT)), i32)
+    warp = h.ir.shl(h.ir.lshr(h.ir.and_(word, h.i64(WARP)), h.i64(WARP_SHIFT)), h.i64(2))
+    rows = h.add(shadow.get(Shadow.WARP_SYNC, pointer), h.ir.mul(shadow.number, h.i64(WarpSync.nbytes)))
+    by_all, by_some = (
+        h.ir.icmp_unsigned("<", epoch, h.load(rows, h.ir.add(warp, h.i64(offset)), i32))
+        for offset in (WarpSync.KNOWN, WarpSync.PART)
+    )
+    settled = h.ir.icmp_unsigned("<", h.load(rows, WarpSync.PART_WORD, i64), shadow.clock(WarpClock.WARP_FLOOR))
+    return h.ir.or_(by_all, h.ir.and_(by_some, settled))
 
 
 @builds(OrderSearch)
@@ -157,7 +170,9 @@ class _Search:
         h.ir.store(shadow.get(Shadow.ACQUIRED), self.at)
         h.ir.store(h.i64(0), self.depth)
         h.ir.store(h.i32(0), self.visits)
-        h.ir.cbranch(self.inside(*mine, own), self.blocks["before"], self.blocks["walk"])
+        near = h.ir.icmp_unsigned("==", mine[0], self.block)
+        before = h.ir.or_(self.inside(*mine, own), h.ir.and_(near, known_to_all(h, shadow, self.word)))
+        h.ir.cbranch(before, self.blocks["before"], self.blocks["walk"])
 
     def walk(self) -> None:
         """The acquires that come before a point, the last first."""

@@ -18,7 +18,7 @@ from ...machine.shadow import (
     EPOCH_SHIFT, LANE, ORDER_HASH, STRENGTH, STRENGTH_SHIFT, WARP, Shadow, WarpClock,
 )
 from ...machine.sync_graph import (
-    CELL, LEVEL_SHIFT, MOST_PROBES, NEAR_BITS, PLACE_BITS, Acquire, Does, Fence, Place, Release, SyncGraph, WarpSync,
+    LEVEL_SHIFT, MOST_PROBES, NEAR_BITS, PLACE_BITS, Acquire, Does, Fence, Place, Release, SyncGraph, WarpSync,
 )
 from ..handler import Handler, i1, i32, i64, lanes_of, pointer
 from ..registry import builds
@@ -78,14 +78,14 @@ class _Follow:
 
     # Memory
 
-    def cell(self, fill: Callable[[Any], None]) -> Any:
-        """The address of a new cell, which ``fill`` writes; 0 where there is no more room."""
+    def cell(self, nbytes: int, fill: Callable[[Any], None]) -> Any:
+        """The address of new memory, which ``fill`` writes; 0 where there is no more room."""
         h, graph = self.h, self.graph
         at = h.load(graph, SyncGraph.NEXT, i64)
         room, on, before = h.block_named("room"), h.block_named("filled"), h.ir.block
         h.ir.cbranch(h.ir.icmp_unsigned("<", at, h.load(graph, SyncGraph.END, i64)), room, on)
         h.ir.position_at_end(room)
-        h.store(h.ir.add(at, h.i64(CELL)), graph, SyncGraph.NEXT)
+        h.store(h.ir.add(at, h.i64(nbytes)), graph, SyncGraph.NEXT)
         fill(h.ir.inttoptr(at, pointer))
         last = h.ir.block
         h.ir.branch(on)
@@ -195,9 +195,10 @@ class _Follow:
                 (self.time, Release.CREATED), (h.i32(0), Release.SEARCHED),
             ):
                 h.store(value, node, field)
+            h.store(self.row(point, Fence.KNOWN), node, Release.KNOWN, 64)
 
         with h.ir.if_then(h.ir.not_(h.asked_if(h.nonzero(before), again))):
-            made = self.cell(fill)
+            made = self.cell(Release.nbytes, fill)
             h.ir.store(h.ir.select(h.nonzero(made), made, before), self.first)
 
     def fill_point(self, point: Any, level: Any, mask: Any) -> None:
@@ -209,6 +210,10 @@ class _Follow:
             (mask, Fence.MASK), (self.time, Fence.TIME),
         ):
             h.store(value, point, field)
+        own = h.ir.icmp_unsigned("==", h.iota(32), h.splat(h.ir.trunc(self.shadow.number, i32)))
+        barrier = h.ir.trunc(h.ir.lshr(self.warp_floor, h.i64(EPOCH_SHIFT)), i32)
+        known, _ = self.known()
+        h.store(h.ir.select(own, h.splat(barrier), known), point, Fence.KNOWN, 64)
 
     def release_now(self, level: Any, mask: Any) -> None:
         point = self.mine  # the place of level 0, which no fence has
@@ -246,6 +251,31 @@ class _Follow:
 
     # Acquires
 
+    def row(self, base: Any, offset: int) -> Any:
+        return self.h.load(base, offset, lanes_of(i32), 64)
+
+    def known(self) -> tuple[Any, Any]:
+        """What all lanes of the warp know of each warp of the block, and what only some of them do."""
+        h, none = self.h, ir.Constant(lanes_of(i32), None)
+        known, part = (self.row(self.mine, offset) for offset in (WarpSync.KNOWN, WarpSync.PART))
+        all_ = h.ir.icmp_unsigned("<", h.load(self.mine, WarpSync.PART_WORD, i64), self.warp_floor)
+        return self.later(known, h.ir.select(all_, part, none)), h.ir.select(all_, none, part)
+
+    def later(self, one: Any, other: Any) -> Any:
+        return self.h.call("llvm.umax.v32i32", lanes_of(i32), one, other)
+
+    def learn(self, release: Any, level: Any) -> None:
+        """Some lanes know from here on what a release of the block knows, if both are strong in it."""
+        h = self.h
+        node = h.ir.inttoptr(release, pointer)
+        strong = h.nonzero(h.ir.and_(h.load(node, Release.WORD, i64), h.i64(STRENGTH)))
+        near = h.ir.icmp_unsigned("==", h.load(node, Release.BLOCK, i32), self.block)
+        with h.ir.if_then(h.ir.and_(near, h.ir.and_(strong, h.nonzero(level)))):
+            known, part = self.known()
+            h.store(known, self.mine, WarpSync.KNOWN, 64)
+            h.store(self.later(part, self.row(node, Release.KNOWN)), self.mine, WarpSync.PART, 64)
+            h.store(self.word, self.mine, WarpSync.PART_WORD)
+
     def acquire(self, release: Any, mask: Any, level: Any, word: Any, sibling: Any = None) -> Any:
         """Note what lanes acquire, or with a mask of 0 what a read saw."""
         h, shadow = self.h, self.shadow
@@ -259,7 +289,9 @@ class _Follow:
                 h.store(value, node, field)
             h.store(h.ir.ptrtoint(node, i64), shadow.block, Shadow.ACQUIRED)
 
-        return self.cell(fill)
+        if not isinstance(mask, ir.Constant):
+            self.learn(release, level)
+        return self.cell(Acquire.nbytes, fill)
 
     def last_read(self) -> Any:
         """The last read of the warp that no fence has acquired, of this block."""
