@@ -21,6 +21,8 @@ from .registry import builds, emits
 
 __all__ = ["PAIR", "claimed_block", "place_in_grid", "release", "retire", "starting"]
 
+MOST_LINES = 1 << 14
+"""Bytes of shared memory that are filled in lines."""
 VOID = ir.VoidType()
 PAIR = ir.VectorType(i64, 2)
 
@@ -296,7 +298,7 @@ def _begin(h: Handler, launch: Any, number: Any) -> None:
     h.store(number, h.block, Block.CTA64)
     shared = h.load(h.block, Block.SHARED, pointer)
     size = h.load(h.block, Block.SHARED_BYTES, i64)
-    _fill(h, shared, 0xFF, size)
+    _fill_shared(h, shared, size)
     with h.ir.if_then(h.nonzero(h.load(h.block, Block.BARRED, i32))):
         _fill(h, h.add(h.block, Block.BARRIERS), 0, h.i64(16 * Barrier.nbytes))
         h.store(h.i32(0), h.block, Block.BARRED)
@@ -347,6 +349,14 @@ def place_in_grid(h: Handler, launch: Any, number: Any) -> list[Any]:
             above = h.ir.udiv(number, row)
             index, other = [h.ir.urem(number, row), h.ir.urem(above, rows), h.ir.udiv(above, rows)], h.ir.block
     return [h.ir.trunc(value, i32) for value in h.merged(one, first, other, index)]
+
+
+def _fill_shared(h: Handler, place: Any, size: Any) -> None:
+    """Fill shared memory with ones: in lines, if it is not so large that the C library takes less."""
+    few = h.ir.icmp_unsigned("<=", size, h.i64(MOST_LINES))
+    lines = h.ir.select(few, h.ir.and_(size, h.i64(~63)), h.i64(0))
+    h.fill(place, h.i64(-1), lines)
+    _fill(h, h.add(place, lines), 0xFF, h.ir.sub(size, lines))
 
 
 def _fill(h: Handler, place: Any, value: int, size: Any) -> None:
