@@ -1,8 +1,7 @@
 """Loads and stores, by the patterns of access that need no gather where there is one.
 
 Where the lanes' addresses are known to lie in segments, each is one host access; of lanes with an address each two
-contiguous half warps are recognised, and two with every other element, and any line where that is probable: all else
-gathers.
+contiguous half warps are recognised, and any line where that is probable: all else gathers.
 """
 
 from __future__ import annotations
@@ -18,15 +17,13 @@ from ..instructions.memory import Load, LoadParameter, MemoryCheck, Store
 from ..instructions.operand_classes import SINK
 from .access import Access, access_of
 from .gathers import WORD, Places, concat, gather_all, scatter
-from .handler import Handler, byte, i1, lanes_of, pointer, zeros
+from .handler import Handler, byte, lanes_of, pointer, zeros
 from .data import fit, guard_mask, put, slots_of, source
 from .local_memory import load_private, store_private
 from .registry import emits
 from .segments import as_pointer, interleaved, segments, store_segments, store_spread, strided
 
 __all__: list[str] = []
-
-_EVERY_OTHER = ir.Constant(lanes_of(i1), [1, 0] * (LANES // 2))
 
 
 @emits(LoadParameter)
@@ -110,27 +107,9 @@ def _load_lanes(h: Handler, access: Access, bits: int, count: int, lanes: Any) -
             quick = [concat(h, [strided(h, whole, n, count, 16) for whole in wholes]) for n in range(count)]
             halves = h.ir.block
         with otherwise:
-            gathered = _load_apart(h, places, bits, lanes) if count == 1 and bits >= WORD else gather_all(
-                h, places, bits, count, lanes
-            )
+            gathered = gather_all(h, places, bits, count, lanes)
             other = h.ir.block
     return h.merged(halves, quick, other, gathered)
-
-
-def _load_apart(h: Handler, places: Places, bits: int, lanes: Any) -> list[Any]:
-    """What lanes load that lie anyhow, or in each half warp with one element between any two: a step of a tree."""
-    with h.ir.if_else(places.halves(bits // 4, lanes)) as (then, otherwise):
-        with then:
-            kind = lanes_of(ir.IntType(bits))
-            name, rest = f"llvm.masked.load.v{LANES}i{bits}.p0", zeros(kind)
-            wholes = [
-                h.call(name, kind, as_pointer(h, start, byte), h.i32(bits // 8), _EVERY_OTHER, rest)
-                for start in places.starts()
-            ]
-            quick, halves = concat(h, [strided(h, whole, 0, 2, 16) for whole in wholes]), h.ir.block
-        with otherwise:
-            gathered, other = gather_all(h, places, bits, 1, lanes), h.ir.block
-    return h.merged(halves, [quick], other, gathered)
 
 
 def _load_line(h: Handler, places: Places, bits: int, lanes: Any) -> list[Any]:
@@ -219,23 +198,7 @@ def _store_lanes(h: Handler, access: Access, values: list[Any], lanes: Any) -> N
             for number, start in enumerate(where.starts()):
                 h.store(interleaved(h, values, number * 16, 16), as_pointer(h, start, byte), 0, access.nbytes)
         with otherwise:
-            if len(values) == 1 and bits >= WORD:
-                _store_apart(h, where, values[0], lanes)
-            else:
-                scatter(h, values, where, lanes)
-
-
-def _store_apart(h: Handler, places: Places, value: Any, lanes: Any) -> None:
-    """Store what lanes have that lie anyhow, or in each half warp with one element between any two."""
-    bits = value.type.element.width
-    with h.ir.if_else(places.halves(bits // 4, lanes)) as (then, otherwise):
-        with then:
-            for number, start in enumerate(places.starts()):
-                whole = interleaved(h, [value, value], number * 16, 16)
-                name = f"llvm.masked.store.v{LANES}i{bits}.p0"
-                h.call(name, ir.VoidType(), whole, as_pointer(h, start, byte), h.i32(bits // 8), _EVERY_OTHER)
-        with otherwise:
-            scatter(h, [value], places, lanes)
+            scatter(h, values, where, lanes)
 
 
 def _store_line(h: Handler, places: Places, value: Any, lanes: Any) -> None:
