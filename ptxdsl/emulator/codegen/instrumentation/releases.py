@@ -35,9 +35,9 @@ MANY = 8
 
 @builds(SyncFollowing)
 def follow(module: ir.Module, name: str, _: SyncFollowing) -> None:
-    """Follow what the lanes of a mask do (:class:`Does`): to the addresses in SCRATCH, to one, or to a cluster's barrier.
+    """Follow what the lanes of a mask do (:class:`Does`): to addresses, or to a cluster's barrier.
 
-    ``key`` is that one, or stands for the barrier; 0 where the addresses differ.
+    The last argument is the one address of all, or stands for the barrier; where it is 0, the addresses are in SCRATCH.
     """
     _Follow(module, name)
 
@@ -116,7 +116,8 @@ class _Follow:
         def number(value: int) -> ir.Constant:
             return ir.Constant(lanes_of(i64), [value] * LANES)
 
-        hosts = h.ir.select(h.nonzero(self.key), h.splat(self.key), h.load(h.add(h.block, Block.SCRATCH), 0, lanes_of(i64)))
+        hosts = h.load(h.add(h.block, Block.SCRATCH), 0, lanes_of(i64))
+        hosts = h.ir.select(h.nonzero(self.key), h.splat(self.key), hosts)
         line, near = self.place_of(hosts, number)
         entry = h.ir.mul(h.ir.or_(h.ir.shl(line, number(NEAR_BITS)), near), number(Place.nbytes))
         places = h.ir.inttoptr(h.ir.add(entry, h.splat(h.ir.add(table, h.i64(Place.WRITER)))), lanes_of(pointer))
