@@ -3,7 +3,8 @@
 That is so where no barrier lies between a branch that threads may take differently and where their ways meet again:
 then the n-th barrier of one thread is the n-th of all others that have not ended. A thread that ends arrives at all
 later barriers. What a thread computes is the same in all threads of the block unless it comes from the thread's index,
-from memory that the kernel writes, from other lanes, or from where threads may be apart.
+from memory that the kernel writes, from other lanes, or from where threads may be apart. The same goes for barriers of
+a cluster, where what comes from the block's index may differ too.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from ...analysis.def_use import DefUse
 from ...ir import Call, Instruction, Operand, SpecialRegister
 from .form_plans import plan_of
 
-__all__ = ["intervals", "varying_registers"]
+__all__ = ["SAME_IN_CLUSTER", "intervals", "varying_registers"]
 
-_SAME = (
-    "%ntid", "%nctaid", "%ctaid", "%cluster_", "%clusterid", "%nclusterid", "%is_explicit", "%gridid", "%total_smem",
-    "%dynamic_smem",
+SAME_IN_CLUSTER = (
+    "%ntid", "%nctaid", "%cluster_nctaid", "%cluster_nctarank", "%clusterid", "%nclusterid", "%is_explicit", "%gridid",
+    "%total_smem", "%dynamic_smem",
 )
+"""How the special registers begin that are the same in all threads of a cluster."""
+_SAME = (*SAME_IN_CLUSTER, "%ctaid", "%cluster_ctaid", "%cluster_ctarank")
 
 
 def _read(operands: Iterable[Operand]) -> Iterable[Operand]:
@@ -32,8 +35,10 @@ def _read(operands: Iterable[Operand]) -> Iterable[Operand]:
 class _Varying:
     """Which registers may differ among the threads of a block, and which basic blocks only some may execute."""
 
-    def __init__(self, graph: ControlFlowGraph, steady: Callable[[Instruction], bool]) -> None:
-        self.graph, self.steady = graph, steady
+    def __init__(
+        self, graph: ControlFlowGraph, steady: Callable[[Instruction], bool], same: tuple[str, ...]
+    ) -> None:
+        self.graph, self.steady, self.same = graph, steady, same
         self.registers: set[str] = set()
         self.blocks: set[int] = set()
         self.split: set[int] = set()
@@ -59,7 +64,8 @@ class _Varying:
         return any(register.name in self.registers for register in op.uses) or self._special(op)
 
     def _special(self, op: DefUse) -> bool:
-        return any(isinstance(each, SpecialRegister) and not each.special.startswith(_SAME) for each in _read(op.reads))
+        specials = (each.special for each in _read(op.reads) if isinstance(each, SpecialRegister))
+        return not all(special.startswith(self.same) for special in specials)
 
     def _varies(self, op: DefUse) -> bool:
         statement = op.statement
@@ -73,9 +79,14 @@ class _Varying:
         return not plan_of(form).pure and not self.steady(statement)
 
 
-def varying_registers(graph: ControlFlowGraph, steady: Callable[[Instruction], bool]) -> tuple[set[str], set[int]]:
-    """The registers that may differ among the threads of a block, and the basic blocks where threads may be apart."""
-    found = _Varying(graph, steady)
+def varying_registers(
+    graph: ControlFlowGraph, steady: Callable[[Instruction], bool], same: tuple[str, ...] = _SAME
+) -> tuple[set[str], set[int]]:
+    """The registers that may differ among the threads of a block, and the basic blocks where threads may be apart.
+
+    ``same``: how the special registers begin that are alike in all threads that count.
+    """
+    found = _Varying(graph, steady, same)
     return found.registers, found.blocks
 
 
@@ -84,7 +95,8 @@ def intervals(
 ) -> list[frozenset[int]] | None:
     """Of some places those that can run in one interval, for each interval; None where threads pass other barriers.
 
-    ``barriers`` are those of the whole block that every thread waits at; ``apart``: blocks where threads may be apart.
+    ``barriers`` are those of the whole block, or of all of a cluster, that every thread waits at; ``apart``: basic
+    blocks where threads may be apart.
     """
     segments: dict[int, list[tuple[set[int], bool]]] = {}
     for number, block in enumerate(graph.blocks):

@@ -110,7 +110,7 @@ class SyncRecord(Struct):
     """An event that may order threads, as compiled code notes it for Python: who, when, where.
 
     Hosts are the addresses of the lanes, ``BEFORE`` the numbers there, ``STORED`` those that a plain store puts there.
-    Of one lane, each is one number, and the record ends behind them.
+    Of one lane, or of lanes in which they are the same (ALIKE), each is one number, and the record ends behind them.
     """
 
     PC = field("Q")
@@ -132,6 +132,8 @@ class SyncRecord(Struct):
 
 SYNC_RECORD_OF_ONE = SyncRecord.HOSTS + 3 * 8
 """Bytes of a record of one lane."""
+ALIKE = 1
+"""In the PC of a record, which is aligned: what it says of one lane is the same in all of its mask."""
 
 
 class Role(Number):

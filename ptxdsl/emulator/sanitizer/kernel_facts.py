@@ -11,7 +11,7 @@ from ..rewrite.index_checks import checks_index
 from .accesses import checked_access
 from .uses import Values
 
-__all__ = ["KernelFacts"]
+__all__ = ["KernelFacts", "arrive_and_wait"]
 
 _HARMLESS = ("vprintf", "__assertfail")
 
@@ -29,8 +29,13 @@ class KernelFacts:
         )
         self.barriers = self._barriers()
         """The barriers, if all of them are of the whole block, and their places alone say which."""
-        self.of_some = not self.barriers and any(s.form.effects.barrier == "block" for _, s in self.statements)
+        of_block = any(s.form.effects.barrier == "block" for _, s in self.statements)
+        self.of_some = of_block and not self.barriers
         """Whether there are others."""
+        self.cluster_barriers = self._cluster_barriers()
+        """The waits at barriers of the cluster, if threads do nothing between their arrival and the wait."""
+        if not self.of_some:
+            self.barriers |= self.cluster_barriers
         self.parameters: set[tuple[str, int, int]] = set()
         """Name, offset and size of the parts of parameters that the proofs ask for."""
 
@@ -57,6 +62,12 @@ class KernelFacts:
             found.add(place)
         return found
 
+    def _cluster_barriers(self) -> set[int]:
+        barriers = {place: s for place, s in self.statements if s.form.effects.barrier == "cluster"}
+        return {place + 1 for place in barriers if not barriers[place].form.effects.waits} if (
+            arrive_and_wait(self.graph, barriers)
+        ) else set()
+
     def _is_of_all(self, statement: Instruction) -> bool:
         """Whether a barrier of a warp is one of the whole block, which is no larger."""
         x, y, z = self.block
@@ -64,6 +75,20 @@ class KernelFacts:
         if x * y * z > 32 or statement.guard is not None or not isinstance(mask, Immediate):
             return False
         return not ~mask.bits & (1 << x * y * z) - 1
+
+
+def arrive_and_wait(graph: ControlFlowGraph, barriers: dict[int, Instruction]) -> bool:
+    """Whether each arrival at a barrier of the cluster, by its place, releases, and the wait for its end comes next."""
+    targets = [number for block in graph.blocks for number in block.successors]
+    joins = {each.start for number, each in enumerate(graph.blocks) if targets.count(number) > 1}
+    for place, statement in barriers.items():
+        arrives = not statement.form.effects.waits
+        other = barriers.get(place + 1 if arrives else place - 1)
+        if other is None or bool(other.form.effects.waits) is not arrives or (place + arrives) in joins:
+            return False
+        if statement.guard is not None or (arrives and statement.form.effects.order == "relaxed"):
+            return False
+    return True
 
 
 def _is_harmless(call: Call) -> bool:

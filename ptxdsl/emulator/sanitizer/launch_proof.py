@@ -10,9 +10,9 @@ grid, block and parameters of a launch, and kept (:mod:`.proofs`).
 
 Addresses of an array stay in it, since bounds are checked by provenance: so proofs hold only where the emulator takes
 each access to be to the array that the proof is about. No proof is made of arrays that share memory, of those that
-bulk copies or mbarriers use, of what several blocks of a cluster reach, nor of kernels with calls. A block reaches the
-shared memory of another one by addresses of ``mapa``: where these are known to stay in one variable, the others are as
-if there were no cluster.
+bulk copies or mbarriers use, nor of kernels with calls. A block reaches the shared memory of another one by addresses
+of ``mapa``: what is reached so is proven by :mod:`.reaching_accesses` or not at all; where the addresses are known to
+stay in one variable, the others are as if there were no cluster.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from ..rewrite.index_checks import checks_index
 from ..analysis.call_stack import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
+from .cluster_ends import asks_at_ends
 from .executed_accesses import ExecutedAccesses
 from .kernel_facts import KernelFacts
 from .proven_accesses import NOTHING_PROVEN, Proven, array_of
+from .reaching_accesses import Reaching, SharedAccess
 
 __all__ = ["LaunchProof"]
 
@@ -96,7 +98,7 @@ class LaunchProof:
         self, kernel: KernelFacts, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool,
         effort: int = EFFORT,
     ) -> None:
-        self.kernel, self.spaces = kernel, launch.spaces
+        self.kernel, self.spaces, self.shared_bytes = kernel, launch.spaces, launch.shared_bytes
         arguments = _Arguments(launch.spaces, given, kernel.parameters)
         self.grid, self.cluster = launch.config.grid, launch.spaces.cluster or (1, 1, 1)
         self.values = StaticValues(kernel.graph, Known(
@@ -119,6 +121,7 @@ class LaunchProof:
         """Accesses that no thread makes."""
         self.reach: set[int] = set()
         """Accesses to the shared memory of some block of the cluster."""
+        self.reaching = Reaching(kernel)
         self.confirms = "cas" not in (launch.config.sanitize or ())
         """Whether a compare-and-swap says that a load before it is right."""
         self.copied = False
@@ -133,7 +136,8 @@ class LaunchProof:
 
     def run(self) -> Proven:
         self._find_accesses()
-        ordered, written, in_turn = set(self.never), self.never | self.stacked, set(self.never)
+        reached = self._reached()
+        ordered, written, in_turn = self.never | reached, self.never | self.stacked | reached, set(self.never)
         between = None
         for name, found in self.accesses.items():
             group = _group(self.spaces, name)
@@ -197,7 +201,8 @@ class LaunchProof:
             else:
                 self._exclude(access)
         elif value.origin.startswith(CLUSTER_ORIGIN):
-            self._reach(place, value, access if access is checked_access(statement.form) else None)
+            plain = access if access is checked_access(statement.form) else None
+            self._reach(place, value, plain, strength(statement.form))
         elif access is not checked_access(statement.form):
             self.excluded.add(value.origin)
         elif threads is not None and not threads.any():
@@ -212,7 +217,7 @@ class LaunchProof:
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
 
-    def _reach(self, place: int, value: Value, access: Access | None) -> None:
+    def _reach(self, place: int, value: Value, access: Access | None, strong: int) -> None:
         """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes."""
         name, part = value.origin.removeprefix(CLUSTER_ORIGIN), flat(value)
         generic = access is None or access.space == "generic"
@@ -222,9 +227,32 @@ class LaunchProof:
             end = part.high + (access.nbytes if access is not None else _FAR)
             inside = part.low >= 0 and end <= self.executed.size(name)
             near = not self.spaces.memory.narrow and part.low > -_FAR and end < _FAR
-        self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
-        if access is not None and (near or not generic):
+        if access is None or not (inside or near or not generic):
+            self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
+            return
+        self.reaching.note(place, access, strong, name if inside else "")
+        if near or not generic:
             self.reach.add(place)
+
+    def _reached(self) -> set[int]:
+        """The accesses to any block's shared memory, if they race with nothing and find written what they read.
+
+        If not, they are checked, and with them all accesses that they may meet.
+        """
+        if not self.reaching.found:
+            return set()
+        sizes = {name: self.executed.size(name) for name in self.spaces.entries if self.spaces.is_shared(name)}
+        own = (
+            SharedAccess(each.place, name, each.strength, each.reads, each.footprint.writes)
+            for name in sizes for each in self.accesses.get(name, ())
+        )
+        odd = self.copied or asks_at_ends(self.spaces) or not self.excluded.isdisjoint(("shared", *sizes))
+        if not odd and self.reaching.never_race(own):
+            stored, before = self.executed.execution.stored, self.values.definitions.comes_before
+            if self.reaching.find_written(stored, sizes, self.shared_bytes, before):
+                return set(self.reaching.found)
+        self.excluded |= {name or "shared" for name in self.reaching.names}
+        return set()
 
     def _stored(self, place: int, statement: Instruction) -> int | None:
         values = [operand for operand in statement.operands if not isinstance(operand, Address)]

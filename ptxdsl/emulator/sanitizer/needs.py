@@ -15,6 +15,7 @@ from ..instructions.lowering import Lowering
 from ..rewrite.builder import CountedStore
 from ..rewrite.definedness import Definedness, checks_definedness
 from .covered_loads import covered
+from .kernel_facts import arrive_and_wait
 from .proxy_instrumentation import ProductRegisters, ProxyInstrumentation
 from .proven_accesses import NOTHING_PROVEN, Proven, same_statements, upheld
 from .unneeded_barriers import unneeded_barriers
@@ -56,7 +57,8 @@ class Needs:
         self.follows = checks.race and self.synchronises
         """Whether threads can synchronise through memory, and whether that is followed."""
         self.clustered = any(s.form.effects.barrier == "cluster" for _, s in instructions)
-        self.waits_at_once = self.clustered and self._arrive_and_wait(instructions)
+        of_cluster = {place: s for place, s in instructions if s.form.effects.barrier == "cluster"}
+        self.waits_at_once = self.clustered and arrive_and_wait(low.graph, of_cluster)
         """Whether threads do nothing between their arrival at a barrier of the cluster and the end of its phase."""
         self.values = Values(low.graph)
         self.upheld = upheld(checks.proven, low.spaces, self._origin, definedness.flags)
@@ -156,21 +158,6 @@ class Needs:
     def _is_logged(self, place: int, form: Form, access: Access) -> bool:
         """Whether an access is noted: threads synchronise by it, or data may be handed over."""
         return (self.follows and bool(strength(form)) and access.space != "local") or place in self.handed
-
-    def _arrive_and_wait(self, instructions: list[tuple[int, Instruction]]) -> bool:
-        """Whether each arrival at a barrier of the cluster releases, and the wait for its end comes next."""
-        barriers = {place: s for place, s in instructions if s.form.effects.barrier == "cluster"}
-        blocks = self.low.graph.blocks
-        targets = [number for block in blocks for number in block.successors]
-        joins = {each.start for number, each in enumerate(blocks) if targets.count(number) > 1}
-        for place, statement in barriers.items():
-            arrives = not statement.form.effects.waits
-            other = barriers.get(place + 1 if arrives else place - 1)
-            if other is None or bool(other.form.effects.waits) is not arrives or (place + arrives) in joins:
-                return False
-            if statement.guard is not None or (arrives and statement.form.effects.order == "relaxed"):
-                return False
-        return True
 
     def _needs(self, place: int, statement: Instruction, access: Access) -> tuple[bool, bool]:
         """Whether an access may race, and whether it may be one to memory that is not initialised."""

@@ -147,7 +147,7 @@ class BoundsOnly(Tool[BlockState]):
     """The sanitizer of a launch that asks for no more than bounds: it needs no shadow memory."""
 
     checks: Literal["memory"] = "memory"
-    in_order = keeps = True
+    in_order = keeps = compiled_turns = True
 
     def __init__(self, launch: LaunchState) -> None:
         self.reporter = Reporter(launch, None, ("memory",))
@@ -168,6 +168,8 @@ class BoundsOnly(Tool[BlockState]):
 
     def switch(self, state: BlockState) -> None:  # noqa: ARG002
         self.overruns.check_time()
+
+    entered = switch
 
     def passes(self, state: BlockState) -> bool:
         return self.overruns.passes(state)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..machine.layout import LANES
 from ..machine.allocation import address_of, allocate, number_at
-from ..machine.shadow import SYNC_RECORD_OF_ONE, WRITES, SyncRecord
+from ..machine.shadow import ALIKE, SYNC_RECORD_OF_ONE, WRITES, SyncRecord
 from ..machine.sync_graph import CELL, MOST_VISITS, PLACE_BITS, Place, Release, SyncGraph
 
 __all__ = ["Event", "SyncLog"]
@@ -98,14 +98,13 @@ class SyncLog:
         found, at = ctypes.string_at(self._start, int(self.cursor[0]) - self._start), 0
         self.clear()
         while at < len(found):
-            clock = _CLOCK.unpack_from(found, at)
+            pc, *clock = _CLOCK.unpack_from(found, at)
             mask, numbers = clock[-1], at + SyncRecord.HOSTS
-            if clock[0] and not mask & (mask - 1):
-                lane = mask.bit_length() - 1
-                host, before, stored = _ONE.unpack_from(found, numbers)
-                yield Event._make((*clock, {lane: host}, {lane: before}, {lane: stored}))
+            if pc & ALIKE or (pc and not mask & (mask - 1)):
+                ones = ([number] * LANES for number in _ONE.unpack_from(found, numbers))
+                yield Event._make((pc & ~ALIKE, *clock, *ones))
                 at += SYNC_RECORD_OF_ONE
             else:
                 rows = _ROWS.unpack_from(found, numbers)
-                yield Event._make((*clock, rows[:LANES], rows[LANES : 2 * LANES], rows[2 * LANES :]))
+                yield Event._make((pc, *clock, rows[:LANES], rows[LANES : 2 * LANES], rows[2 * LANES :]))
                 at += SyncRecord.nbytes

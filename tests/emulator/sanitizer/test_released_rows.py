@@ -104,7 +104,7 @@ def test_a_ring_with_one_thing_missing(wait: str, take: str, give: str) -> None:
 
 
 @pytest.mark.parametrize(("between", "clean"), [
-    (f"bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [%r4], %r12;", True),
+    ("bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [%r4], %r12;", True),
     ("@%p1 st.release.cta.shared.u32 [%r4], %r12;", False),
     ("@%p0 st.release.cta.shared.u32 [%r4], %r12;", True),
 ])

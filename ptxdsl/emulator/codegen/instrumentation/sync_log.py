@@ -14,7 +14,7 @@ from llvmlite import ir
 from ...instructions.instrumentation import SyncAccess, SyncInstruction
 from ...machine.layout import FULL, LANES, Block, Cluster, ClusterBlock, Warp
 from ...machine.shadow import (
-    EPOCH_SHIFT, POLL, SYNC_RECORD_OF_ONE, WRITES, Reason, Shadow, SyncRecord, WarpClock, WarpOrder,
+    ALIKE, EPOCH_SHIFT, POLL, SYNC_RECORD_OF_ONE, WRITES, Reason, Shadow, SyncRecord, WarpClock, WarpOrder,
 )
 from ...machine.sync_graph import LEVEL_SHIFT, Does
 from ..access import access_of
@@ -47,7 +47,7 @@ def sync_instruction(h: Handler, op: SyncInstruction) -> None:
         h.store(h.i64(0), shadow.warp, WarpClock.POLLED_EPOCH)  # what is read again behind a fence may tell it more
         _follow(h, shadow, who, op.does, h.i64(0) if phase is None else _key(h, phase, op.does))
         lanes = [] if phase is None else [(SyncRecord.HOSTS, h.splat(h.ir.zext(phase[1], i64)))]
-        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False, *lanes)
+        _log(h, shadow, Reason.SYNC_INSTRUCTION, mask, False, True, *lanes)
     else:
         h.deoptimise(lambda: leave(h, shadow, Reason.SYNC_INSTRUCTION, h.following(), mask))
         h.ir.position_at_end(h.block_named("left"))
@@ -97,11 +97,13 @@ def _follow(h: Handler, shadow: ShadowState, mask: Any, does: int, key: Any) -> 
         h.ir.call(function, [h.rec, h.warp, h.block, mask, h.i32(does), key])
 
 
-def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *lanes: tuple[int, Any]) -> None:
+def _log(
+    h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, alike: bool, *lanes: tuple[int, Any]
+) -> None:
     """Note an event and go on in the next epoch; return to Python where there is no more room.
 
-    Where compiled code follows the mbarriers of the block, what the warp knows by them is noted first; what a strong
-    read acquires cannot be held there.
+    ``alike``: the numbers are the same in all lanes that take part. Where compiled code follows the mbarriers of the
+    block, what the warp knows by them is noted first; what a strong read acquires cannot be held there.
     """
     cursor, orders = shadow.get(Shadow.LOG, pointer), shadow.get(Shadow.ORDERS)
     alone = h.ir.icmp_unsigned("==", shadow.get(Shadow.GIVEN_UP), shadow.get(Shadow.BASE))
@@ -130,13 +132,15 @@ def _log(h: Handler, shadow: ShadowState, reason: int, mask: Any, reads: bool, *
             known = [(SyncRecord.HOSTS, WarpOrder.KNOWN), (SyncRecord.BEFORE, WarpOrder.ONE)]
             rows = [(to, h.load(row, place, lanes_of(i64), 64)) for to, place in known]
             _record(h, shadow, cursor, h.i64(0), mask, rows)
-    _record(h, shadow, cursor, h.ir.ptrtoint(h.here(), i64), mask, lanes)
+    place = h.ir.ptrtoint(h.here(), i64)
+    _record(h, shadow, cursor, h.ir.or_(place, h.i64(ALIKE)) if alike else place, mask, lanes, alike)
     shadow.begin_epoch()
     h.next()
 
 
 def _record(
-    h: Handler, shadow: ShadowState, cursor: Any, place: Any, mask: Any, lanes: Iterable[tuple[int, Any]]
+    h: Handler, shadow: ShadowState, cursor: Any, place: Any, mask: Any, lanes: Iterable[tuple[int, Any]],
+    alike: bool = False,
 ) -> None:
     """Write a record at the cursor; ``place`` is 0 where it says what the warp knows (:class:`WarpOrder`)."""
     at = h.load(cursor, 0, i64)
@@ -157,18 +161,23 @@ def _record(
             h.store(values, record, offset, 8)
         h.store(h.ir.add(at, h.i64(SyncRecord.nbytes)), cursor, 0)
 
+    def of_one() -> None:
+        for offset, values in lanes:
+            where = SyncRecord.HOSTS + (offset - SyncRecord.HOSTS) // LANES
+            lane = h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))
+            h.store(h.ir.extract_element(values, lane), record, where)
+        h.store(h.ir.add(at, h.i64(SYNC_RECORD_OF_ONE)), cursor, 0)
+
     if isinstance(place, ir.Constant):
         of_all()
-        return
-    with h.ir.if_else(h.zero(h.ir.and_(mask, h.ir.sub(mask, h.i32(1))))) as (one, several):
-        with one:
-            for offset, values in lanes:
-                where = SyncRecord.HOSTS + (offset - SyncRecord.HOSTS) // LANES
-                lane = h.ir.and_(h.first_lane(mask), h.i32(LANES - 1))
-                h.store(h.ir.extract_element(values, lane), record, where)
-            h.store(h.ir.add(at, h.i64(SYNC_RECORD_OF_ONE)), cursor, 0)
-        with several:
-            of_all()
+    elif alike:
+        of_one()
+    else:
+        with h.ir.if_else(h.zero(h.ir.and_(mask, h.ir.sub(mask, h.i32(1))))) as (one, several):
+            with one:
+                of_one()
+            with several:
+                of_all()
 
 
 def _wide(h: Handler, values: Any) -> Any:
@@ -260,4 +269,5 @@ def sync_access(h: Handler, op: SyncAccess) -> None:
     _follow(h, shadow, mask, op.does, h.i64(0) if one is None else one)
     if op.polls:
         _charge(h, shadow, h.ir.extract_element(hosts, h.first_lane(mask)), mask)
-    _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, *lanes)
+    alike = op.address.scalar and (stored is None or op.stored.scalar)
+    _log(h, shadow, Reason.SYNC_ACCESS, mask, op.polls, alike, *lanes)
