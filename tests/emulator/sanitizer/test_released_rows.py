@@ -97,7 +97,6 @@ def test_rows_that_go_around_a_ring_of_warps() -> None:
     (WAIT, "ld.shared.u32 %r13, [%r10];", PUT + TELL),
     (WAIT, TAKE, "st.shared.u32 [%r8], %r13;" + TELL),
     (WAIT, TAKE, TELL + PUT),
-    (WAIT, "bar.warp.sync 0xffffffff;" + TELL + "ld.shared.u32 %r13, [%r10];", PUT + TELL),
 ])
 def test_a_ring_with_one_thing_missing(wait: str, take: str, give: str) -> None:
     assert ring(wait, take, give)
@@ -113,8 +112,8 @@ def test_news_of_one_lane_are_those_of_another_behind_a_barrier_of_the_warp(betw
     body = f"""{RING} setp.eq.u32 %p3, %r2, 3; @%p3 bra END; @%p2 bra GIVE; @!%p0 bra GO;
     POLL: ld.acquire.cta.shared.u32 %r15, [%r7]; setp.lt.u32 %p4, %r15, 1; @%p4 bra POLL; GO:
     setp.eq.u32 %p3, %r2, 2; @%p3 bra TAKE; {between} bra END; TAKE: bar.warp.sync 0xffffffff;
-    ld.shared.u32 %r13, [%r10-128]; bra END; GIVE: {PUT}{TELL} END: ret;"""
+    ld.shared.u32 %r13, [%r10+-128]; bra END; GIVE: {PUT}{TELL} END: ret;"""
     program = emulator.load(kernel("u64 out", body))
     with collect() as found:
         program.run("k", LaunchConfig(1, 128, sanitize=frozenset(("race",))), [argument("out", np.zeros(4, np.uint32))])
-    assert [each for each in found if "box" in each.message] == [] if clean else found
+    assert clean != any("box" in each.message for each in found)
