@@ -110,10 +110,7 @@ def _attend(
         state = None
         if recorded and dim <= hopper_backward.DIMS[-1]:
             state = arguments.empty_like(q, (batch, heads, queries), f32)
-        for some in arguments.spans(batch):
-            own = None if state is None else state[some]
-            hopper_flash.attend(q[some], k[some], v[some], out[some], causal=bool(causal), scale=factor, state=own)
-        return out, state
+        return hopper_flash.attend(q, k, v, out, causal=bool(causal), scale=factor, state=state), state
     if chosen:
         kernel, rows = wmma_kernel(dtype, dim, bool(causal)), queries_a_block(dim)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import (
     Array, Kernel, Ptr, ScalarType, block, cdiv, dynamic_shared, f32, loop, math, maximum, mma, ptx, ptx_kernel, reg,
-    s32, s64, select, shared, u8, u32, warp, when,
+    s32, s64, select, u8, u32, warp, when,
 )
 
 from . import storage
@@ -158,7 +158,7 @@ def weights_kernel(dtype: ScalarType) -> Kernel:
 @cache
 def simt_weights_kernel() -> Kernel:
     """The same of float32, by fused multiply-adds."""
-    part, tile = simt.PART, simt.TILE
+    tile = simt.TILE
 
     @ptx_kernel(name="moe_weight_gradients_f32", reqntid=simt.THREADS)
     def kernel(
@@ -167,23 +167,8 @@ def simt_weights_kernel() -> Kernel:
         expert, row, column = _place(across, down, (tile, tile))
         begin, end = offsets[expert].to(u32), offsets[expert + 1].to(u32)
         sources = _until(left, end), _until(right, end)
-        first, second = (shared(f32, simt.DEPTH, tile + 4, align=16) for _ in range(2))
-        lower, along = (ptx.tid.x // (tile // part)) * part, (ptx.tid.x % (tile // part)) * part
-        sums = [[reg(f32, 0.0) for _ in range(part)] for _ in range(part)]
-        with loop(begin, end, simt.DEPTH) as k:
-            simt.fetch(sources[0], first, row, k, False)
-            simt.fetch(sources[1], second, column, k, False)
-            ptx.bar.sync(0)
-            for step in range(simt.DEPTH):
-                mine, other = first.at(step, lower).load(width=part), second.at(step, along).load(width=part)
-                for a, line in zip(mine, sums):
-                    for b, total in zip(other, line):
-                        ptx.fma.rn.f32(a, b, total, out=total)
-            ptx.bar.sync(0)
-        for i, line in enumerate(sums):
-            for j, total in enumerate(line):
-                y, z = row + lower + i, column + along + j
-                with when((y < out.shape[1]) & (z < out.shape[2])):
-                    out[expert, y, z] = total
+        for y, z, total in simt.products(sources, (False, False), row, column, begin, end):
+            with when((y < out.shape[1]) & (z < out.shape[2])):
+                out[expert, y, z] = total
 
     return kernel

@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import (
     Array, Kernel, Ptr, ScalarType, cdiv, dynamic_shared, f32, loop, math, maximum, mma, ptx, ptx_kernel, reg, s32, s64,
-    select, shared, u8, u32, u64, when,
+    select, u8, u32, u64, when,
 )
 from .. import warp
 
@@ -209,7 +209,7 @@ def product_kernel(dtype: ScalarType, turned: bool) -> Kernel:
 @cache
 def simt_kernel(turned: bool) -> Kernel:
     """The same of float32, by fused multiply-adds."""
-    part, tile = simt.PART, simt.TILE
+    tile = simt.TILE
 
     @ptx_kernel(name=f"moe_grouped_matmul_f32{'_turned' if turned else ''}", reqntid=simt.THREADS)
     def kernel(
@@ -219,23 +219,8 @@ def simt_kernel(turned: bool) -> Kernel:
         ptx.ret(pred=row >= end)
         tokens, weights, target = _views(x, w, out, expert)
         column = ptx.ctaid.x % across * tile
-        first, second = (shared(f32, simt.DEPTH, tile + 4, align=16) for _ in range(2))
-        down, along = (ptx.tid.x // (tile // part)) * part, (ptx.tid.x % (tile // part)) * part
-        sums = [[reg(f32, 0.0) for _ in range(part)] for _ in range(part)]
-        with loop(0, tokens.shape[1], simt.DEPTH) as k:
-            simt.fetch(tokens, first, row, k, True)
-            simt.fetch(weights, second, column, k, turned)
-            ptx.bar.sync(0)
-            for step in range(simt.DEPTH):
-                mine, other = first.at(step, down).load(width=part), second.at(step, along).load(width=part)
-                for a, line in zip(mine, sums):
-                    for b, total in zip(other, line):
-                        ptx.fma.rn.f32(a, b, total, out=total)
-            ptx.bar.sync(0)
-        for i, line in enumerate(sums):
-            for j, total in enumerate(line):
-                y, z = row + down + i, column + along + j
-                with when((y < end) & (z < target.shape[1])):
-                    target[y, z] = total
+        for y, z, total in simt.products((tokens, weights), (True, turned), row, column, 0, tokens.shape[1]):
+            with when((y < end) & (z < target.shape[1])):
+                target[y, z] = total
 
     return kernel

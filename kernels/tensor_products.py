@@ -17,7 +17,7 @@ from .. import processors as processors_of
 from . import arguments, matrices
 
 __all__ = [
-    "DTYPES", "EIGHT", "RESULTS", "SPAN", "Division", "End", "Product", "Ring", "kernel_of", "launch", "map_of",
+    "DTYPES", "EIGHT", "RESULTS", "SPAN", "Division", "End", "Kind", "Product", "Ring", "kernel_of", "launch", "map_of",
     "prepare", "processors",
 ]
 
@@ -26,6 +26,20 @@ DTYPES = ("float16", "bfloat16", *EIGHT)
 RESULTS: dict[str, ScalarType] = {"float16": f16, "bfloat16": bf16, "float32": f32}
 SPAN = 128
 """Bytes of k of a tile, and of a row of what is stored."""
+
+
+class Kind(NamedTuple):
+    """What a kernel is made for: the types, which matrices are stored turned, the plan, and the end of each sum."""
+
+    a: ScalarType
+    b: ScalarType
+    c: ScalarType
+    turned: tuple[bool, bool]
+    plan: Any
+    bias: ScalarType | None = None
+    activation: Callable[[Any], Any] | None = None
+    copied: bool = True
+    """Whether c is stored by tensor copies, else number by number."""
 
 
 class Product(NamedTuple):
@@ -123,13 +137,14 @@ def launch(
     return product.out
 
 
-def kernel_of(kind: Any, name: str, run: Callable[..., None], **options: Any) -> Kernel:
+def kernel_of(kind: Kind, name: str, run: Callable[..., None], **options: Any) -> Kernel:
     """The kernel: ``(a, b, c, bias, columns of c, rows and columns of tiles of a cluster, steps along k, scale)``.
 
     ``run`` traces it and is given all of these; the bias is 0 where the kind has none.
     """
     target: Any = TensorMap if kind.copied else Array[kind.c, 2]
-    added: Any = u32 if kind.bias is None else Ptr[kind.bias]
+    bias_type: Any = kind.bias
+    added: Any = u32 if bias_type is None else Ptr[bias_type]
 
     @ptx_kernel(name=name + "_bias" * (kind.bias is not None), **options)
     def kernel(

@@ -20,7 +20,7 @@ from ... import (
 )
 
 from .. import tensor_products, tile_order
-from ..tensor_products import SPAN, End, Ring, prepare
+from ..tensor_products import SPAN, End, Kind, Ring, prepare
 
 __all__ = [
     "ROWS", "SHARED", "STAGED", "Block", "Kind", "Plan", "division_of", "kernel_of", "matmul", "options_of", "run",
@@ -69,23 +69,10 @@ def choose(m: int) -> Plan:
     return plan._replace(stages=(SHARED - STAGED) // ((ROWS + plan.share) * SPAN))
 
 
-class Kind(NamedTuple):
-    """What a kernel is made for: as `hopper.matmul.Kind`."""
-
-    a: ScalarType
-    b: ScalarType
-    c: ScalarType
-    turned: tuple[bool, bool]
-    plan: Plan
-    bias: ScalarType | None = None
-    activation: Callable[[Any], Any] | None = None
-    copied: bool = True
-
-
 class Block:
     """What the roles of a block share."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Kind) -> None:
         self.kind, self.plan = kind, kind.plan
         plan = self.plan
         self.a = Ring(dynamic_shared(kind.a, align=1024), kind.a, ROWS, kind.turned[0], plan.stages)

@@ -8,9 +8,8 @@ is full again says that the product of the one before has read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ... import (
     Array, Kernel, Ptr, ScalarType, TensorMap, cdiv, e2m1x2, f32, ptx, ptx_kernel, reg, tcgen05, tensor_map, tma, u8,
@@ -18,35 +17,15 @@ from ... import (
 )
 
 from .. import matrices, tensor_products
-from ..tensor_products import SPAN, Product
-from . import matmul
-from .matmul import ROWS, Block, Plan
+from ..tensor_products import SPAN, Kind, Product
+from .matmul import ROWS, SHARED, STAGED, Block, Plan, division_of, options_of, run
 
-__all__ = ["Kind", "choose", "groups_of", "kernel_of", "launch", "shared_bytes", "to_blocked"]
+__all__ = ["choose", "groups_of", "kernel_of", "launch", "shared_bytes", "to_blocked"]
 
 GROUP, PIECE = 4, 512
 """Blocks of k of a piece of scales, and its bytes."""
 _COLUMNS = 512
 """Of tensor memory."""
-
-
-class Kind(NamedTuple):
-    """What a kernel is made for: as `matmul.Kind`, and ``block`` elements of k share a scale of ``scale_type``."""
-
-    a: ScalarType
-    b: ScalarType
-    c: ScalarType
-    turned: tuple[bool, bool]
-    plan: Plan
-    block: int
-    scale_type: ScalarType = ue8m0
-    bias: ScalarType | None = None
-    activation: Callable[[Any], Any] | None = None
-    copied: bool = True
-
-    @property
-    def groups(self) -> int:
-        return groups_of(self.a, self.block)
 
 
 def groups_of(dtype: ScalarType, block: int) -> int:
@@ -63,9 +42,9 @@ def _nbytes(plan: Plan, groups: int) -> tuple[int, int]:
     return tcgen05.Scales.nbytes(ROWS, groups), tcgen05.Scales.nbytes(plan.columns, groups)
 
 
-def shared_bytes(kind: Kind) -> int:
+def shared_bytes(plan: Plan, groups: int) -> int:
     """Bytes of dynamic shared memory."""
-    return kind.plan.shared + kind.plan.stages * sum(_nbytes(kind.plan, kind.groups))
+    return plan.shared + plan.stages * sum(_nbytes(plan, groups))
 
 
 def choose(m: int, dtype: ScalarType, block: int, turned: bool = False) -> Plan:
@@ -84,17 +63,18 @@ def choose(m: int, dtype: ScalarType, block: int, turned: bool = False) -> Plan:
     plan, groups = Plan(columns, 1, m > ROWS, buffers), groups_of(dtype, block)
     scales = sum(_nbytes(plan, groups))
     room = (_COLUMNS - buffers * columns) // sum(tcgen05.Scales.columns(lines, groups) for lines in (ROWS, columns))
-    stages = (matmul.SHARED - matmul.STAGED) // ((ROWS + plan.share) * SPAN + scales)
+    stages = (SHARED - STAGED) // ((ROWS + plan.share) * SPAN + scales)
     return plan._replace(stages=min(stages, room))
 
 
 class _Block(Block):
     """What the roles of a block share, with the scales of each stage."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, block: int, scale_type: ScalarType) -> None:
+        self.block, self.scale_type, self.groups = block, scale_type, groups_of(kind.a, block)
         super().__init__(kind)
         place = self.staged.end.cast(u8)
-        self.scales = [place, place + kind.plan.stages * _nbytes(kind.plan, kind.groups)[0]]
+        self.scales = [place, place + kind.plan.stages * _nbytes(kind.plan, self.groups)[0]]
 
     @property
     def memory_columns(self) -> int:
@@ -102,20 +82,20 @@ class _Block(Block):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + sum(_nbytes(self.plan, self.kind.groups))
+        return super().nbytes + sum(_nbytes(self.plan, self.groups))
 
     def of_stage(self, slot: Any) -> list[Any]:
         """The scales of a and b in shared memory."""
-        sizes = _nbytes(self.plan, self.kind.groups)
+        sizes = _nbytes(self.plan, self.groups)
         return [place + slot.index * size for place, size in zip(self.scales, sizes)]
 
     def copy(self, maps: tuple[Any, ...], slot: Any, row: Any, column: Any, step: Any, bar: Any) -> None:
         super().copy(maps[:2], slot, row, column, step, bar)
         for to, source, first in zip(self.of_stage(slot), maps[2:], (row, column)):
-            tma.load(to, source, (first // ROWS, step * self.kind.groups, 0, 0), bar, pair=self.plan.pair)
+            tma.load(to, source, (first // ROWS, step * self.groups, 0, 0), bar, pair=self.plan.pair)
 
     def add(self, sums: Any, slot: Any, accumulate: Any) -> None:
-        kind, plan, groups = self.kind, self.plan, self.kind.groups
+        plan, groups = self.plan, self.groups
         lines = ROWS, plan.columns
         sizes = [tcgen05.Scales.columns(each, groups) for each in lines]
         first = plan.buffers * plan.columns + slot.index * sum(sizes)
@@ -127,26 +107,29 @@ class _Block(Block):
             scales.copy(place)
         a, b = self.a.factor(slot, 0, ROWS), self.b.factor(slot, 0, plan.share)
         tcgen05.multiply_scaled(
-            sums, a, b.T, held, block=kind.block, scale_type=kind.scale_type, accumulate=accumulate
+            sums, a, b.T, held, block=self.block, scale_type=self.scale_type, accumulate=accumulate
         )
 
 
 @cache
-def kernel_of(kind: Kind) -> Kernel:
-    """``(a, b, scales of a, of b, c, bias, columns of c, rows and columns of tiles, steps along k, scale)``."""
+def kernel_of(kind: Kind, block: int, scale_type: ScalarType = ue8m0) -> Kernel:
+    """The kernel for scales of ``block`` elements of k each.
+
+    ``(a, b, scales of a, of b, c, bias, columns of c, rows and columns of tiles, steps along k, scale)``.
+    """
     plan = kind.plan
-    name = f"blackwell_scaled_{kind.a}_{kind.b}_{kind.scale_type}_{kind.block}_{kind.c}_{plan.columns}"
+    name = f"blackwell_scaled_{kind.a}_{kind.b}_{scale_type}_{block}_{kind.c}_{plan.columns}"
     name += "_pair" * plan.pair + "_bias" * (kind.bias is not None)
     target: Any = TensorMap if kind.copied else Array[kind.c, 2]
     bias_type: Any = kind.bias
     added: Any = u32 if bias_type is None else Ptr[bias_type]
 
-    @ptx_kernel(name=name, **matmul.options_of(plan))
+    @ptx_kernel(name=name, **options_of(plan))
     def kernel(
         a: TensorMap, b: TensorMap, scale_a: TensorMap, scale_b: TensorMap, c: target, bias: added, n: u32, rows: u32,
         columns: u32, steps: u32, scale: f32,
     ) -> None:
-        matmul.run(_Block(kind), (a, b, scale_a, scale_b), c, bias, n, rows, columns, steps, scale)
+        run(_Block(kind, block, scale_type), (a, b, scale_a, scale_b), c, bias, n, rows, columns, steps, scale)
 
     return kernel
 
@@ -158,14 +141,16 @@ def launch(
     """Launch the kernel; ``scales`` are of uint8 and lie as :func:`to_blocked` has them."""
     dtype, groups = product.types[0], groups_of(product.types[0], block)
     plan = choose(product.shape[0], dtype, block, product.turned[1]) if plan is None else plan
-    kind = Kind(*product.types, product.turned, plan, block, scale_type, product.bias, None, product.copied)
+    kind = Kind(*product.types, product.turned, plan, product.bias, None, product.copied)
     maps = [
         tensor_map(array.reshape(*array.shape[:2], 2, PIECE // 2), (cdiv(lines, ROWS), groups, 2, PIECE // 2))
         for array, lines in zip(scales, (ROWS, plan.columns))
     ]
-    into = matmul.division_of(plan)._replace(shared=shared_bytes(kind))
+    into = division_of(plan)._replace(shared=shared_bytes(plan, groups))
     most = tensor_products.processors(processors, options)
-    return tensor_products.launch(kernel_of(kind), product, into, bias, scale, most, *maps, **options)
+    return tensor_products.launch(
+        kernel_of(kind, block, scale_type), product, into, bias, scale, most, *maps, **options
+    )
 
 
 @cache

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ... import bf16, dtype_of, e2m1x2, e4m3, f16, f32, s32
+from ... import bf16, dtype_of, e2m1x2, e4m3, f16, f32, s32, ue8m0
 from ...bench import Row, compare
 from .. import attention, linalg, reference
 from ..blackwell import matmul as blackwell_matmul
 from ..blackwell import scaled
 from ..hopper import decode, decode_ring, flash, flash_backward, flash_fp8, matmul, stream
+from ..tensor_products import Kind
 from .attention import packed, packed_gradients
 from .entry import Entry
 
@@ -130,13 +131,11 @@ ENTRIES: dict[str, Entry] = {
         ], lowest="sm_90a", registers=168,
     ),
     "flash_fp8": Entry(_flash_fp8, lambda: [
-        flash_fp8.eight_kernel(flash_fp8.EightBits(flash.Kind(e4m3, dim, True), bf16)) for dim in flash.DIMS
+        flash_fp8.eight_kernel(flash_fp8.EightBits(flash.Kind(e4m3, dim, True), bf16)) for dim in (64, 128, 256)
     ], lowest="sm_90a", registers=168),
     "blackwell_scaled": Entry(_scaled, lambda: [
-        scaled.kernel_of(kind) for kind in (
-            scaled.Kind(e4m3, e4m3, bf16, _FALSE, scaled.choose(4096, e4m3, 32), 32),
-            scaled.Kind(e2m1x2, e2m1x2, bf16, _FALSE, scaled.choose(4096, e2m1x2, 16), 16, e4m3),
-        )
+        scaled.kernel_of(Kind(kind, kind, bf16, _FALSE, scaled.choose(4096, kind, block)), block, scale_type)
+        for kind, block, scale_type in ((e4m3, 32, ue8m0), (e2m1x2, 16, e4m3))
     ], lowest="sm_100f", registers=255),
     "blackwell_matmul": Entry(lambda: _product("blackwell.matmul", blackwell_matmul.matmul), lambda: [
         blackwell_matmul.kernel_of(kind) for kind in (

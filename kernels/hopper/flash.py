@@ -143,12 +143,12 @@ def attend(
     (batch, heads, queries, dim), (_, key_heads, keys, _) = q.shape, k.shape
     kind = Kind(arguments.floating("q", q), dim, causal, scale < 0, state is not None)
     plan = plan_of(dim, causal)
-    joined = {name: x.reshape(-1, *x.shape[2:]) for name, x in (("q", q), ("k", k), ("v", v), ("out", out))}
-    launch = flash_kernel(kind).configure(
-        (cdiv(queries, plan.queries), heads, batch), plan.threads, shared=plan.shared, **options
-    )
-    states = () if state is None else (state,)
-    launch(*_maps(kind, plan, **joined), *states, queries, keys, heads // key_heads, _factor(scale))
+    for some in arguments.spans(batch):
+        parts = {"q": q[some], "k": k[some], "v": v[some], "out": out[some]}
+        maps = _maps(kind, plan, **{name: x.reshape(-1, *x.shape[2:]) for name, x in parts.items()})
+        grid = cdiv(queries, plan.queries), heads, some.stop - some.start
+        launch = flash_kernel(kind).configure(grid, plan.threads, shared=plan.shared, **options)
+        launch(*maps, *([] if state is None else [state[some]]), queries, keys, heads // key_heads, _factor(scale))
     return out
 
 

@@ -218,13 +218,15 @@ def attend(
     kind = Kind(e4m3, dim, causal, scale < 0)
     made_for, plan = EightBits(kind, arguments.floating("out", out), not numbers), plan_of(dim, causal)
     swizzle = _swizzle(plan.dim)
-    maps = [
-        tensor_map(x.reshape(-1, *x.shape[2:]), (1, rows, swizzle), swizzle=swizzle)
-        for x, rows in ((q, ROWS), (k, plan.keys), (v, plan.keys))
-    ]
     factor = max(abs(scale) * log2(e) * (scales[0] * scales[1] if numbers else 1.0), 2.0**-100)
-    launch = eight_kernel(made_for).configure(
-        (cdiv(queries, plan.queries), heads, batch), plan.threads, shared=shared_bytes(plan), **options
-    )
-    launch(*maps, out, queries, keys, heads // key_heads, factor, *(scales[2:] if numbers else scales))
+    kernel = eight_kernel(made_for)
+    for some in arguments.spans(batch):
+        maps = [
+            tensor_map(x[some].reshape(-1, *x.shape[2:]), (1, rows, swizzle), swizzle=swizzle)
+            for x, rows in ((q, ROWS), (k, plan.keys), (v, plan.keys))
+        ]
+        own = scales[2:] if numbers else [each[some] for each in scales]
+        grid = cdiv(queries, plan.queries), heads, some.stop - some.start
+        launch = kernel.configure(grid, plan.threads, shared=shared_bytes(plan), **options)
+        launch(*maps, out[some], queries, keys, heads // key_heads, factor, *own)
     return out

@@ -8,7 +8,7 @@ from ... import ScalarType
 
 __all__ = ["DIMS", "GROUP", "ROWS", "SLAB", "STAGES", "Kind", "Plan", "box_of", "place_at", "plan_of"]
 
-DIMS = (64, 128, 256)
+DIMS = (64, 128, 192, 256)
 """Head dimensions that tiles are made for; others are taken as the next one, and filled with 0 by the copies."""
 GROUP, ROWS, SLAB = 128, 64, 64
 """Threads of a warpgroup, its queries, and the columns of 128 bytes of a tile."""
@@ -46,7 +46,7 @@ def plan_of(dim: int, causal: bool) -> Plan:
     wide = next(each for each in DIMS if each >= dim)
     if wide == 64:
         return Plan(64, 3, 128, (32, 160))
-    return Plan(wide, 2, 80 if wide == 256 else 128 if causal else 176, (24, 240))
+    return Plan(wide, 2, {128: 128 if causal else 176, 192: 112, 256: 80}[wide], (24, 240))
 
 
 class Kind(NamedTuple):

@@ -20,10 +20,10 @@ from ... import (
 )
 
 from .. import tensor_products, tile_order
-from ..tensor_products import SPAN, End, Ring, prepare
+from ..tensor_products import SPAN, End, Kind, Ring, prepare
 from .staging import NBYTES, ROWS, Staging
 
-__all__ = ["Plan", "choose", "kernel_of", "matmul"]
+__all__ = ["Kind", "Plan", "choose", "kernel_of", "matmul"]
 
 THREADS, CONSUMERS = 384, 2
 PRODUCER_REGISTERS, CONSUMER_REGISTERS = 40, 232
@@ -76,20 +76,6 @@ def choose(m: int, n: int, processors: int) -> Plan:
 def _plan(rows: int, columns: int, m: int) -> Plan:
     stages = (_SHARED - CONSUMERS * NBYTES) // ((rows + columns) * SPAN)
     return Plan(rows, columns, min(stages, 6), 1 if m <= rows else 2)
-
-
-class Kind(NamedTuple):
-    """What a kernel is made for: the types, which matrices are stored turned, the plan, and the end of each sum."""
-
-    a: ScalarType
-    b: ScalarType
-    c: ScalarType
-    turned: tuple[bool, bool]
-    plan: Plan
-    bias: ScalarType | None = None
-    activation: Callable[[Any], Any] | None = None
-    copied: bool = True
-    """Whether c is stored by tensor copies, else number by number."""
 
 
 class _Block:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from ... import Array, Kernel, f32, loop, minimum, ptx, ptx_kernel, reg, select, shared, when
 from .epilogue import Epilogue, applied, batches
 
-__all__ = ["DEPTH", "PART", "THREADS", "TILE", "fetch", "product_kernel"]
+__all__ = ["DEPTH", "PART", "THREADS", "TILE", "product_kernel", "products"]
 
 TILE = 64
 DEPTH = 16
@@ -35,6 +36,31 @@ def fetch(source: Any, tile: Any, first: Any, k: Any, contiguous: bool) -> None:
         tile[along, across] = value
 
 
+def products(
+    sources: tuple[Any, Any], contiguous: tuple[bool, bool], row: Any, column: Any, begin: Any, end: Any
+) -> Iterator[tuple[Any, Any, Any]]:
+    """The tile from ``row`` and ``column`` on, of k from ``begin`` to ``end``: a block's, of `THREADS` threads.
+
+    Of each number of this thread: its row, its column, and the sum. ``contiguous`` is as of :func:`fetch`.
+    """
+    first, second = shared(f32, DEPTH, TILE + 4, align=16), shared(f32, DEPTH, TILE + 4, align=16)
+    down, along = (ptx.tid.x // (TILE // PART)) * PART, (ptx.tid.x % (TILE // PART)) * PART
+    sums = [[reg(f32, 0.0) for _ in range(PART)] for _ in range(PART)]
+    with loop(begin, end, DEPTH) as k:
+        fetch(sources[0], first, row, k, contiguous[0])
+        fetch(sources[1], second, column, k, contiguous[1])
+        ptx.bar.sync(0)
+        for step in range(DEPTH):
+            mine, other = first.at(step, down).load(width=PART), second.at(step, along).load(width=PART)
+            for x, line in zip(mine, sums):
+                for y, total in zip(other, line):
+                    ptx.fma.rn.f32(x, y, total, out=total)
+        ptx.bar.sync(0)
+    for i, line in enumerate(sums):
+        for j, total in enumerate(line):
+            yield row + down + i, column + along + j, total
+
+
 @cache
 def product_kernel(epilogue: Epilogue, turned: tuple[bool, bool], batched: tuple[bool, bool]) -> Kernel:
     """As that of :mod:`.tensor_cores`, for float32 whose rows may begin anywhere."""
@@ -49,27 +75,12 @@ def product_kernel(epilogue: Epilogue, turned: tuple[bool, bool], batched: tuple
         batch, views = ptx.ctaid.z, (a, b, c, residual)
         left, right, target, rest = batches(views, batch, batched)
         depth = left.shape[0] if turned[0] else left.shape[1]
-        first, second = shared(f32, DEPTH, TILE + 4, align=16), shared(f32, DEPTH, TILE + 4, align=16)
-        row, column = ptx.ctaid.y * TILE, ptx.ctaid.x * TILE
-        down, along = (ptx.tid.x // (TILE // PART)) * PART, (ptx.tid.x % (TILE // PART)) * PART
-        sums = [[reg(f32, 0.0) for _ in range(PART)] for _ in range(PART)]
-        with loop(0, depth, DEPTH) as k:
-            fetch(left, first, row, k, not turned[0])
-            fetch(right, second, column, k, turned[1])
-            ptx.bar.sync(0)
-            for step in range(DEPTH):
-                mine, other = first.at(step, down).load(width=PART), second.at(step, along).load(width=PART)
-                for x, line in zip(mine, sums):
-                    for y, total in zip(other, line):
-                        ptx.fma.rn.f32(x, y, total, out=total)
-            ptx.bar.sync(0)
-        for i, line in enumerate(sums):
-            for j, total in enumerate(line):
-                y, x = row + down + i, column + along + j
-                with when((y < target.shape[0]) & (x < target.shape[1])):
-                    value = total.copy()
-                    if not epilogue.plain:
-                        value = applied(epilogue, value, y, x, bias, rest, alpha, beta)
-                    target[y, x] = value.to(epilogue.out)
+        row, column, contiguous = ptx.ctaid.y * TILE, ptx.ctaid.x * TILE, (not turned[0], turned[1])
+        for y, x, total in products((left, right), contiguous, row, column, 0, depth):
+            with when((y < target.shape[0]) & (x < target.shape[1])):
+                value = total.copy()
+                if not epilogue.plain:
+                    value = applied(epilogue, value, y, x, bias, rest, alpha, beta)
+                target[y, x] = value.to(epilogue.out)
 
     return kernel

@@ -174,6 +174,13 @@ def product(m: int, n: int, k: int) -> Callable[[Any], object]:
     return lambda module: module.matmul(half(m, k), half(k, n))
 
 
+def scaled(m: int, n: int, k: int) -> Callable[[Any], object]:
+    """NVFP4, with scales as the kernel takes them."""
+    a, b = np.zeros((m, k // 2), np.uint8), np.zeros((n, k // 2), np.uint8)
+    scales = [np.zeros((rows // 128, k // 64, 512), dtype_of(e4m3)) for rows in (m, n)]
+    return lambda module: module.scaled_matmul(a, b.T, *scales)
+
+
 def attention(batch: int, heads: int, tokens: int, dim: int, causal: bool = False, shared: int = 1) -> Any:
     shape, keys = (batch, heads, tokens, dim), (batch, heads // shared, tokens, dim)
     return lambda module: module.flash_attention(
@@ -220,6 +227,8 @@ LIBRARY = (
            long=True),
     Wanted("matmul bf16 16 x 4096 x 7168", *NIGHTLY, 24.5, "cuBLAS", STREAM, product(16, 4096, 7168)),
     Wanted("matmul bf16 64 x 7168 x 2048", *NIGHTLY, 13.2, "cuBLAS", STREAM, product(64, 7168, 2048)),
+    Wanted("matmul nvfp4 2048", "b200", None, 10.2, "torch._scaled_mm", "linalg", scaled(2048, 2048, 2048), 1),
+    Wanted("matmul nvfp4 4096", "b200", None, 30.8, "torch._scaled_mm", "linalg", scaled(4096, 4096, 4096), 1),
     Wanted("flash attention hd128, S 8192", "h100", None, rate(4 * 2 * 16 * 8192**2 * 128, 646), "FA3", "attention",
            attention(2, 16, 8192, 128), 1, long=True),
     Wanted("flash attention hd128 causal, S 8192", "h100", None, rate(2 * 2 * 16 * 8192**2 * 128, 602), "FA3",

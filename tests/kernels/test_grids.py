@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxdsl import Kernel
+from ptxdsl import Kernel, dtype_of, e4m3
 from ptxdsl.kernels import arguments, attention, kv_cache, linalg, moe, quant
 
 Case = Callable[[np.random.Generator], Any]
@@ -85,12 +85,19 @@ def _flash(dtype: str, tensor_cores: bool | None = None) -> Case:
     return run
 
 
-def _flash_backward(dtype: str) -> Case:
+def _flash_backward(dtype: str, tensor_cores: str | None = None) -> Case:
     def run(rng: np.random.Generator) -> Any:
         q, gradient, k, v = (_normal(rng, dtype, 3, heads, 7, 16) for heads in (2, 2, 1, 1))
-        return np.concatenate([x.ravel() for x in attention.flash_attention_backward(gradient, q, k, v)])
+        found = attention.flash_attention_backward(gradient, q, k, v, tensor_cores=tensor_cores)
+        return np.concatenate([x.ravel() for x in found])
 
     return run
+
+
+def _flash_of_bytes(rng: np.random.Generator) -> Any:
+    q, k, v = (_normal(rng, "f4", 5, heads, 7, 16).astype(dtype_of(e4m3)) for heads in (2, 1, 1))
+    scales = [np.abs(_normal(rng, "f4", 5, heads)) + 0.5 for heads in (2, 1, 1)]
+    return attention.fp8_attention(q, k, v, q_scale=scales[0], k_scale=scales[1], v_scale=scales[2])
 
 
 def _varlen(rng: np.random.Generator) -> Any:
@@ -118,7 +125,8 @@ CASES: dict[str, Case] = {
     "matmul turned": _matmul_turned, "gather": _gather, "q4k": lambda rng: _quantized(rng, 23),
     "q4k int8": lambda rng: _quantized(rng, 5, activations="int8"), "grouped f4": _grouped("f4"),
     "grouped f2": _grouped("f2"), "flash": _flash("f4"), "flash wmma": _flash("f2", True),
-    "backward f4": _flash_backward("f4"), "backward f2": _flash_backward("f2"), "varlen": _varlen,
+    "backward f4": _flash_backward("f4"), "backward f2": _flash_backward("f2"),
+    "backward wgmma": _flash_backward("f2", "wgmma"), "flash of bytes": _flash_of_bytes, "varlen": _varlen,
     "decode": _decode(attention.decode_attention, False, True),
     "decode of one length": _decode(attention.decode_attention, False, False),
     "flash decoding": _decode(attention.flash_decoding, False, True),

@@ -14,7 +14,7 @@ from ptxdsl.config import override
 from ptxdsl.gpu.assembler import assemble_module
 from ptxdsl.kernels import linalg
 from ptxdsl.kernels.blackwell import scaled
-from ptxdsl.kernels.blackwell.matmul import Plan
+from ptxdsl.kernels.blackwell.matmul import Kind, Plan
 
 E8M0, E4M3, E5M2 = ml_dtypes.float8_e8m0fnu, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
@@ -125,22 +125,21 @@ def test_under_the_sanitizer(rng: np.random.Generator, block: int) -> None:
 
 
 @pytest.mark.ptxas
-@pytest.mark.parametrize("kind", [
-    scaled.Kind(e4m3, e4m3, bf16, (False, False), scaled.choose(4096, e4m3, MX), MX),
-    scaled.Kind(e2m1x2, e2m1x2, bf16, (False, False), scaled.choose(4096, e2m1x2, NV), NV, e4m3),
-    scaled.Kind(e2m1x2, e2m1x2, f16, (False, False), scaled.choose(9, e2m1x2, MX), MX, ue8m0, f32),
-    scaled.Kind(e5m2, e4m3, f32, (True, True), scaled.choose(9, e4m3, MX), MX),
+@pytest.mark.parametrize(("types", "block", "scale_type", "rows", "turned"), [
+    ((e4m3, e4m3, bf16), MX, ue8m0, 4096, False), ((e2m1x2, e2m1x2, bf16), NV, e4m3, 4096, False),
+    ((e2m1x2, e2m1x2, f16), MX, ue8m0, 9, False), ((e5m2, e4m3, f32), MX, ue8m0, 9, True),
 ], ids=["mxfp8", "nvfp4", "mxfp4", "turned"])
-def test_the_assembler_adds_nothing(kind: scaled.Kind) -> None:
+def test_the_assembler_adds_nothing(types: Any, block: int, scale_type: Any, rows: int, turned: bool) -> None:
     """No advice (C75xx), no spills, and shared memory for a block."""
-    kernel = scaled.kernel_of(kind)
+    plan, groups = scaled.choose(rows, types[0], block, turned), scaled.groups_of(types[0], block)
+    kernel = scaled.kernel_of(Kind(*types, (turned, turned), plan, f32 if rows == 9 else None), block, scale_type)
     for arch in ("sm_100a", "sm_103a"):
         assembled = assemble_module(kernel.ptx(), arch, options=("-v",))
         found = assembled.attributes(kernel.entry)
         assert "C75" not in assembled.log
         assert (found.spill_store_bytes, found.local_size_bytes) == (0, 0)
-        assert scaled.shared_bytes(kind) + found.shared_size_bytes <= 232448
-    assert kind.plan.stages >= 3
+        assert scaled.shared_bytes(plan, groups) + found.shared_size_bytes <= 232448
+    assert plan.stages >= 3
 
 
 def test_scales_in_pieces(rng: np.random.Generator) -> None:
