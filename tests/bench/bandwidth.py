@@ -1,8 +1,8 @@
 """Memory-bound kernels beside numpy, and matrix products beside its BLAS: ``python tests/bench/bandwidth.py``.
 
-Copies (an element a thread, four elements a thread, grid-stride), saxpy and transposes of arrays of 1 MB and of 64 MB
-beside numpy's functions that read and write the same bytes; f32 products by tiles of 16 x 16 beside ``numpy.matmul``,
-of arrays that begin with a page and 16 bytes behind it.
+Copies (an element a thread, four elements a thread, a byte a thread, grid-stride), fills, saxpy and transposes of
+arrays of 1 MB and of 64 MB beside numpy's functions that read and write the same bytes; f32 products by tiles of
+16 x 16 beside ``numpy.matmul``, of arrays that begin with a page and 16 bytes behind it.
 One thread; interleaved rounds, every result checked against numpy; the ratio is that of the medians.
 ``--rounds N``, ``--only NAME ...``, ``--cpu`` for the processor's time instead of the wall's.
 """
@@ -22,7 +22,7 @@ import numpy as np
 import ptxdsl
 from emulator import ONE_THREAD, seconds, tiered_up
 from programs import matmul, saxpy
-from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, shared, u32, when
+from ptxdsl import Ptr, f32, loop, ptx, ptx_kernel, shared, u8, u32, when
 from ptxdsl.bench import error_of, table
 
 __all__ = ["main"]
@@ -52,6 +52,22 @@ def copy4(n: u32, x: Ptr[f32], y: Ptr[f32]) -> None:
     i = (ptx.ctaid.x * ptx.ntid.x + ptx.tid.x) * 4
     with when(i < n):
         y.store(i, x.load(i, width=4))
+
+
+@ptx_kernel
+def copy_bytes(n: u32, x: Ptr[u8], y: Ptr[u8]) -> None:
+    """A thread a byte."""
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    with when(i < n):
+        y[i] = x[i]
+
+
+@ptx_kernel
+def fill(n: u32, a: f32, y: Ptr[f32]) -> None:
+    """A thread an element."""
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    with when(i < n):
+        y[i] = a
 
 
 @ptx_kernel
@@ -113,11 +129,15 @@ def _launcher(kernel: Any, grid: Any, block: Any, *arguments: Any) -> Callable[[
     return partial(kernel.configure(grid, block, backend="emulator"), *arguments)
 
 
+def _bytes(*arrays: np.ndarray) -> list[np.ndarray]:
+    return [array.view(np.uint8) for array in arrays]
+
+
 def streams(size: str, rng: np.random.Generator) -> list[Pair]:
     """Copies and sums of arrays of one size."""
     n, a = SIZES[size], np.float32(0)  # y grows with each launch, by 0
     x, y, z = (rng.standard_normal(n, np.float32) for _ in range(3))
-    t, sums = np.empty_like(x), y.copy()
+    t, w, sums = np.empty_like(x), np.empty_like(x), y.copy()
 
     def add() -> None:
         np.multiply(x, a, out=t)
@@ -127,6 +147,8 @@ def streams(size: str, rng: np.random.Generator) -> list[Pair]:
     return [
         Pair("copy", size, _launcher(copy, n // 256, 256, n, x, z), copied, z, x),
         Pair("copy4", size, _launcher(copy4, n // 1024, 256, n, x, z), copied, z, x),
+        Pair("copy_bytes", size, _launcher(copy_bytes, n // 64, 256, 4 * n, *_bytes(x, z)), copied, z, x),
+        Pair("fill", size, _launcher(fill, n // 256, 256, n, a, w), partial(w.fill, a), w, np.full_like(w, a)),
         Pair("copy_strided", size, _launcher(copy_strided, 64, 256, n, x, z), copied, z, x),
         Pair("copy4_strided", size, _launcher(copy4_strided, 64, 256, n, x, z), copied, z, x),
         Pair("saxpy", size, _launcher(saxpy, n // 256, 256, n, a, x, y), add, y, y.copy()),
