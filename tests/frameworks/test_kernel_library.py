@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install 'ptxdsl[torch]'")
 
-from ptxdsl import LaunchError, f64  # noqa: E402
+from ptxdsl import LaunchError, f32, f64  # noqa: E402
 from ptxdsl.kernels import attention, elementwise, kv_cache, linalg, loss, moe, norm, optim, reduce, rope  # noqa: E402
 from ptxdsl.kernels.autograd import differentiable  # noqa: E402
 
@@ -283,6 +283,22 @@ def test_caches_of_torch() -> None:
     assert torch.equal(caches[0, 1, :, 1], k[0]) and torch.equal(caches[1, 3, :, 4], k[2] + 1)
     found, _ = kv_cache.gather(caches[0], caches[1], torch.tensor([[1, 0]]), torch.tensor([7]), heads_first=True)
     assert torch.equal(found[0, 1], k[0]) and torch.equal(found[0, 6], k[1])
+
+
+def test_products_with_scales_of_blocks() -> None:
+    """As ``torch._scaled_mm`` is called: b by columns, scales in pieces; of 4-bit elements two a byte."""
+    codes = [torch.randint(120, 134, (rows, 3), dtype=torch.uint8) for rows in (40, 24)]
+    factors = [torch.exp2(each.double() - 127).repeat_interleave(32, 1) for each in codes]
+    a, b = (torch.randn(rows, 96).to(torch.float8_e4m3fn) for rows in (40, 24))
+    want = (a.double() * factors[0]) @ (b.double() * factors[1]).T
+    scales = [each.view(torch.float8_e8m0fnu) for each in codes]
+    for given in ((scales[0], scales[1].t()), tuple(linalg.to_blocked(each).flatten() for each in scales)):
+        found = linalg.scaled_matmul(a, b.t(), *given)
+        assert found.dtype == torch.bfloat16
+        assert (found.double() - want).abs().max() <= 2.0**-8 * want.abs().max()
+    ones = torch.full((40, 32), 0x22, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    halves = torch.full((40, 4), 0.5).to(torch.float8_e4m3fn)
+    assert (linalg.scaled_matmul(ones, ones.t(), halves, halves.t(), dtype=f32) == 16).all()
 
 
 def test_attention() -> None:
