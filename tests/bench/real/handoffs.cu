@@ -142,7 +142,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) cluster_lookup(const int *t
 extern "C" __global__ void segmented_sum(const int *in, const unsigned char *head, const int *id, int *sums, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
     int v = i < n ? in[i] : 0;
-    unsigned heads = __ballot_sync(~0u, lane == 0 || (i < n && head[i]));
+    unsigned heads = __ballot_sync(~0u, lane == 0 || i == n || (i < n && head[i]));
     int start = 31 - __clz(heads & (~0u >> (31 - lane)));
     for (int d = 1; d < 32; d *= 2) { int o = __shfl_up_sync(~0u, v, d); if (lane - d >= start) v += o; }
     bool last = lane == 31 || (heads >> (lane + 1) & 1);
