@@ -84,7 +84,7 @@ def emit_block_pass(region: Region, hoists: bool) -> bool:
 
 def suits_passes(plan: Plan) -> bool:
     """Whether all warps of a block have the same lanes, and do the same in front of the kernel."""
-    return not (plan.partial or plan.leaves or plan.prologue)
+    return plan.tail == plan.whole and not plan.leaves and not plan.prologue
 
 
 class _Host(NamedTuple):

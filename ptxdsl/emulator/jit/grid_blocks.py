@@ -46,6 +46,7 @@ class _GridBlocks(BlockPass):
         """Nothing is kept of a block."""
 
     def emit_blocks(self) -> ir.Block | None:
+        """Emit the loop; None where something cannot be known of a block beforehand."""
         h = self.h
         begin, head = h.block_named("blocks"), h.block_named("next_block")
         h.ir.position_at_end(begin)

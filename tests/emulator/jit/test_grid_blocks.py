@@ -67,6 +67,15 @@ def test_results_and_faults(name: str, rng: np.random.Generator) -> None:
         same(module(TOGETHER[name]), grid, block, x=values, y=np.full(size, 0xA5, np.uint32), n=np.uint32(n))
 
 
+@pytest.mark.parametrize("block", [1, 7, 16, 20, 31, 33, (4, 5), (16, 2), (3, 3, 3)])
+def test_small_and_odd_blocks(block: int | tuple[int, ...], rng: np.random.Generator) -> None:
+    """Nothing is written by lanes that a block does not have."""
+    name = random.Random(int(rng.integers(1 << 30))).choice(list(TOGETHER))
+    size = 6 * int(np.prod(block)) * (4 if name == "vectors" else 1)
+    values, out = rng.integers(0, 1 << 32, size, np.uint32), np.full(size + 64, 0xA5, np.uint32)
+    same(module(TOGETHER[name]), (3, 2), block, x=values, y=out, n=np.uint32(size))
+
+
 @pytest.mark.parametrize("name", APART)
 def test_others(name: str) -> None:
     assert not together(APART[name], 64)
