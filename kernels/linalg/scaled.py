@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import ScalarType, bf16, cdiv, e2m1x2, e4m3, e5m2, ue8m0
+from ... import ScalarType, bf16, capability, cdiv, e2m1x2, e4m3, e5m2, ue8m0
 from .. import arguments, matrices
 from ..blackwell import scaled
 from ..tensor_products import RESULTS, Product
@@ -21,6 +21,8 @@ _SCALES: dict[str, tuple[ScalarType, int]] = {
 }
 """The types of scales, and how many elements share one."""
 _LINES, _GROUP, _PIECE = 128, 4, 512
+_CAPABILITIES = (0, 100, 103)
+"""Of the emulator, and of GPUs."""
 
 
 def scaled_matmul(
@@ -54,6 +56,12 @@ def scaled_matmul(
     >>> scaled_matmul(a, b, halves, ones)[0].tolist()
     [32.0, 32.0, 32.0]
     """
+    found = capability(launch.get("backend"))
+    if found not in _CAPABILITIES:
+        raise arguments.wrong(
+            f"scales of blocks need compute capability 10.0 or 10.3, and the GPU has {found / 10}",
+            hint='on the emulator: `with ptxdsl.use("emulator"):`',
+        )
     left, kind = _elements("a", a)
     right, other = _elements("b", b)
     if (kind is e2m1x2) != (other is e2m1x2):

@@ -173,3 +173,12 @@ def test_errors(rng: np.random.Generator) -> None:
         with pytest.raises(LaunchError) as caught:
             linalg.scaled_matmul(*given)
         assert caught.value.message == message
+
+
+def test_other_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxdsl.kernels.linalg.scaled.capability", lambda backend: 0 if backend else 90)
+    a, ones = np.ones((4, 64), E4M3), np.ones((4, 2), E8M0)
+    with pytest.raises(LaunchError) as caught:
+        linalg.scaled_matmul(a, a.T, ones, ones.T)
+    assert caught.value.message == "scales of blocks need compute capability 10.0 or 10.3, and the GPU has 9.0"
+    assert (linalg.scaled_matmul(a, a.T, ones, ones.T, backend="emulator") == 64).all()
