@@ -117,3 +117,24 @@ def test_news_of_one_lane_are_those_of_another_behind_a_barrier_of_the_warp(betw
     with collect() as found:
         program.run("k", LaunchConfig(1, 128, sanitize=frozenset(("race",))), [argument("out", np.zeros(4, np.uint32))])
     assert clean != any("box" in each.message for each in found)
+
+
+@pytest.mark.parametrize(("second", "third", "clean"), [
+    ("release", "release", True), ("relaxed", "release", False), ("release", "relaxed", False),
+])
+def test_readers_that_count_themselves_off(second: str, third: str, clean: bool) -> None:
+    """Warps 1 and 2 read a row of warp 0, which writes it again once both are counted: a sequence of releases."""
+    body = f"""{RING} sub.u32 %r16, %r8, %r3; @%p2 bra GIVE; @!%p0 bra GO;
+    POLL: ld.acquire.cta.shared.u32 %r15, [flags]; setp.lt.u32 %p4, %r15, 1; @%p4 bra POLL; GO:
+    bar.warp.sync 0xffffffff; and.b32 %r17, %r1, 31; shl.b32 %r17, %r17, 2; add.u32 %r17, %r9, %r17;
+    ld.shared.u32 %r13, [%r17]; bar.warp.sync 0xffffffff; setp.eq.u32 %p3, %r2, 1; @!%p3 bra THIRD;
+    @%p0 atom.{second}.cta.shared.add.u32 %r18, [flags+4], 1; bra END;
+    THIRD: setp.eq.u32 %p3, %r2, 3; @%p3 bra END;
+    @%p0 atom.{third}.cta.shared.add.u32 %r18, [flags+4], 1; bra END;
+    GIVE: {PUT}{TELL} @!%p0 bra ON;
+    WAIT: ld.acquire.cta.shared.u32 %r15, [flags+4]; setp.lt.u32 %p4, %r15, 2; @%p4 bra WAIT; ON:
+    bar.warp.sync 0xffffffff; st.shared.u32 [%r8], %r1; END: ret;"""
+    program = emulator.load(kernel("u64 out", body))
+    with collect() as found:
+        program.run("k", LaunchConfig(1, 96, sanitize=frozenset(("race",))), [argument("out", np.zeros(4, np.uint32))])
+    assert clean != any("box" in each.message for each in found)

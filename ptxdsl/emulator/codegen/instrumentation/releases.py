@@ -196,11 +196,27 @@ class _Follow:
                 (self.time, Release.CREATED), (h.i32(0), Release.SEARCHED),
             ):
                 h.store(value, node, field)
-            h.store(self.row(point, Fence.KNOWN), node, Release.KNOWN, 64)
+            h.store(self.later(self.row(point, Fence.KNOWN), self.known_before(before)), node, Release.KNOWN, 64)
 
         with h.ir.if_then(h.ir.not_(h.asked_if(h.nonzero(before), again))):
             made = self.cell(Release.nbytes, fill)
             h.ir.store(h.ir.select(h.nonzero(made), made, before), self.first)
+
+    def known_before(self, release: Any) -> Any:
+        """What a read of a place acquires of the release before, if that is one of the block."""
+        h, start = self.h, self.h.ir.block
+        nothing = ir.Constant(lanes_of(i32), None)
+        with h.ir.if_then(h.nonzero(release)):
+            node = h.ir.inttoptr(release, pointer)
+            known = h.ir.select(self.is_near(node), self.row(node, Release.KNOWN), nothing)
+            end = h.ir.block
+        return h.merged(start, [nothing], end, [known])[0]
+
+    def is_near(self, node: Any) -> Any:
+        """Whether a release is strong in the block, and of it."""
+        h = self.h
+        strong = h.nonzero(h.ir.and_(h.load(node, Release.WORD, i64), h.i64(STRENGTH)))
+        return h.ir.and_(strong, h.ir.icmp_unsigned("==", h.load(node, Release.BLOCK, i32), self.block))
 
     def fill_point(self, point: Any, level: Any, mask: Any) -> None:
         """Write the clock of the warp, as it is now."""
@@ -269,9 +285,7 @@ class _Follow:
         """Some lanes know from here on what a release of the block knows, if both are strong in it."""
         h = self.h
         node = h.ir.inttoptr(release, pointer)
-        strong = h.nonzero(h.ir.and_(h.load(node, Release.WORD, i64), h.i64(STRENGTH)))
-        near = h.ir.icmp_unsigned("==", h.load(node, Release.BLOCK, i32), self.block)
-        with h.ir.if_then(h.ir.and_(near, h.ir.and_(strong, h.nonzero(level)))):
+        with h.ir.if_then(h.ir.and_(self.is_near(node), h.nonzero(level))):
             known, part = self.known()
             h.store(known, self.mine, WarpSync.KNOWN, 64)
             h.store(self.later(part, self.row(node, Release.KNOWN)), self.mine, WarpSync.PART, 64)
