@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from ..config import current
 
-__all__ = ["Host", "cores", "described", "machine", "packs_bytes", "second_cache", "this_host", "vector_registers"]
+__all__ = [
+    "Host", "cores", "described", "has_avx", "machine", "packs_bytes", "second_cache", "this_host", "vector_registers",
+]
 
 _NAMED = {
     "vendor_id", "cpu family", "model", "model name", "stepping", "flags",  # on x86
@@ -59,6 +61,11 @@ def second_cache() -> int:
         return int(text.removesuffix("K")) << 10
     except (OSError, ValueError):
         return 1 << 20
+
+
+def has_avx() -> bool:
+    """Whether this CPU has vector registers whose lower halves are those of SSE."""
+    return "+avx" in described()[2].split(",")
 
 
 def packs_bytes() -> bool:

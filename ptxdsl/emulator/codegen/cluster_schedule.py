@@ -195,7 +195,7 @@ def run_clusters(module: ir.Module, name: str) -> None:
     h.store(h.i32(1), b.run, ClusterRun.RETURNED)
     h.ir.branch(leave)
     h.ir.position_at_end(leave)
-    h.ir.ret_void()
+    h.leave()
 
 
 def _end(b: _Blocks, rank: Any, head: ir.Block) -> None:

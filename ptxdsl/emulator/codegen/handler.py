@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from ...machine_code.host import has_avx
 from ..instructions.addresses import Pattern
 from ..instructions.operand_classes import OperandClass
 from ..semantics.constants import undefined, zeros
@@ -266,6 +267,15 @@ class Handler:
 
     def tail(self, handler: Any, rec: Any) -> None:
         self.ir.call(handler, [rec, self.warp, self.block], tail="musttail")
+        self.ir.ret_void()
+
+    def leave(self) -> None:
+        """Return to Python, whose libraries have much code of SSE's.
+
+        A CPU with AVX may execute that a hundred times slower while the upper halves of its registers are in use.
+        """
+        if has_avx():
+            self.call("llvm.x86.avx.vzeroupper", ir.VoidType())
         self.ir.ret_void()
 
     def next(self) -> None:

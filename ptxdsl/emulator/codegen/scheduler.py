@@ -251,7 +251,7 @@ def _run(module: ir.Module, name: str) -> None:
     _begin(h, launch, number)
     h.ir.branch(head)
     h.ir.position_at_end(leave)
-    h.ir.ret_void()
+    h.leave()
 
 
 def _next_block(h: Handler, launch: Any) -> Any:
