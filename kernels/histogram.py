@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import cdiv, f64, s64
+from .. import cdiv, f64, processors, s64
 
-from . import arguments, reduce, storage
-from .histogram_kernels import SHARED_BINS, THREADS, count_kernel, zero_kernel
+from . import arguments, histogram_bytes, reduce, storage
+from .histogram_kernels import RESIDENT, THREADS, count_kernel, place_of, zero_kernel
 
 __all__ = ["bincount", "histogram"]
 
 _CHUNK_BYTES = 1 << 17
-_MAX_BLOCKS = 1024
+_SPANS = 2.0**-960, 2.0**960
+"""Between these from the first edge to the last, the bins by that distance are a number with all its digits."""
 
 
 def histogram(
@@ -53,11 +54,16 @@ def histogram(
         if range is not None:
             raise arguments.wrong("`range` is given, and the edges of the bins too", hint="leave `range` out")
         kind = "searched"
+        values = _values(x, weight)
     else:
         arguments.size("bins", bins, _range(1, 1 << 24))
-        edges, kind = _edges(x, int(bins), range, prod(shape)), "uniform"
+        if range is not None:
+            range = _reach(range)  # noqa: A001 - as numpy has it
+        values = _values(x, weight)
+        edges = np.histogram_bin_edges(np.zeros(0), bins, range or _occurring(x, values))
+        kind = "uniform" if _SPANS[0] < edges[-1] - edges[0] < _SPANS[1] else "searched"
     out = arguments.output(out, x, (edges.size - 1,), s64 if weight is None else f64, x=x, weights=weights)
-    _count(kind, x, weights, edges, out)
+    _count(kind, x, values, weights, edges, out)
     return out, edges
 
 
@@ -80,17 +86,18 @@ def bincount(x: Any, weights: Any = None, *, minlength: int = 0, out: Any = None
     shape = arguments.expect_array("x", x, list(arguments.INTEGERS))
     weight = _weight(weights, shape)
     length = arguments.size("minlength", minlength, _range(1 << 31))
+    values = _values(x, weight)
     if out is None:
         if prod(shape):
-            least = reduce.min(x).item()
+            least, most = _ends(x, values)
             if least < 0:
                 raise arguments.wrong(f"`x` has {least}; wanted are integers from 0 on")
-            length = max(length, reduce.max(x).item() + 1)
+            length = max(length, most + 1)
         arguments.size("the number of bins", length, _range(1 << 31))
     else:
         (length,) = arguments.expect("out", out, ["length"], ["int64" if weight is None else "float64"])
     out = arguments.output(out, x, (length,), s64 if weight is None else f64, x=x, weights=weights)
-    _count("integer", x, weights, np.zeros(1), out)
+    _count("integer", x, values, weights, np.zeros(1), out)
     return out
 
 
@@ -105,30 +112,62 @@ def _weight(weights: Any, shape: tuple[int, ...]) -> Any:
     return arguments.floating("weights", weights)
 
 
-def _edges(x: Any, bins: int, reach: tuple[float, float] | None, size: int) -> Any:
-    """The edges of bins of equal width, as numpy has them."""
-    if reach is None:
-        low, high = (float(reduce.min(x).item()), float(reduce.max(x).item())) if size else (0.0, 1.0)
-        if not isfinite(low) or not isfinite(high):
-            raise arguments.wrong(f"`x` reaches from {low} to {high}", hint="give a finite `range`")
-    else:
-        low, high = (arguments.number("range", end) for end in reach)
-        if low > high:
-            raise arguments.wrong(f"range is {reach!r:.60}; its first number must not be greater than its second")
-    return np.histogram_bin_edges(np.zeros(0), bins, (low, high))
+def _reach(given: tuple[float, float]) -> tuple[float, float]:
+    """From where to where a range reaches."""
+    low, high = (arguments.number("range", end) for end in given)
+    if low > high:
+        raise arguments.wrong(f"range is {given!r:.60}; its first number must not be greater than its second")
+    return low, high
 
 
-def _count(kind: str, x: Any, weights: Any, edges: Any, out: Any) -> None:
+def _occurring(x: Any, values: Any) -> tuple[float, float]:
+    """The same from the least to the greatest element."""
+    low, high = map(float, _ends(x, values)) if prod(x.shape) else (0.0, 1.0)
+    if not isfinite(low) or not isfinite(high):
+        raise arguments.wrong(f"`x` reaches from {low} to {high}", hint="give a finite `range`")
+    return low, high
+
+
+def _ends(x: Any, values: Any) -> tuple[Any, Any]:
+    """The least and the greatest element, which the host waits for."""
+    if values is None:
+        return reduce.min(x).item(), reduce.max(x).item()
+    reach = arguments.empty_like(x, (2,), s64)
+    histogram_bytes.reach_kernel(arguments.scalar_type("x", x))[1, histogram_bytes.VALUES](values, reach)
+    return reach[:1].item(), reach[1:].item()
+
+
+def _values(x: Any, weight: Any) -> Any:
+    """How often each value of 8 bits occurs in x; None of other types, and where weights are added up."""
+    dtype, n = arguments.scalar_type("x", x), prod(x.shape)
+    if dtype.bytes > 1 or weight is not None or not n:
+        return None
+    counts = arguments.empty_like(x, (histogram_bytes.VALUES,), s64)
+    zero_kernel(s64)[1, histogram_bytes.VALUES](counts, histogram_bytes.VALUES)
+    _launch("bits", x, None, np.zeros(1), counts)
+    return counts
+
+
+def _count(kind: str, x: Any, values: Any, weights: Any, edges: Any, out: Any) -> None:
     n, bins = prod(x.shape), int(out.shape[0])
     if not bins:
         return
     zero_kernel(s64 if weights is None else f64)[cdiv(bins, THREADS), THREADS](out, bins)
     if not n:
         return
+    if values is not None:
+        kernel = histogram_bytes.bins_kernel(kind, arguments.scalar_type("x", x))
+        kernel[1, histogram_bytes.VALUES](values, edges, out, bins)
+        return
+    _launch(kind, x, weights, edges, out)
+
+
+def _launch(kind: str, x: Any, weights: Any, edges: Any, out: Any) -> None:
+    n, bins = prod(x.shape), int(out.shape[0])
     x, dtype = arguments.dense(x), arguments.scalar_type("x", x)
     weight = None if weights is None else arguments.floating("weights", weights)
     weights = x if weights is None else arguments.dense(weights)
     least = max(_CHUNK_BYTES // dtype.bytes, 4 * bins)
-    chunk = max(cdiv(n, _MAX_BLOCKS), least)
-    kernel = count_kernel(kind, dtype, weight, bins <= SHARED_BINS)
+    chunk = max(cdiv(n, RESIDENT * processors()), least)
+    kernel = count_kernel(kind, dtype, weight, place_of(bins, weight))
     kernel[cdiv(n, chunk), THREADS](x, weights, edges, out, n, chunk, bins)

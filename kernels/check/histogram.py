@@ -7,6 +7,7 @@ import numpy as np
 from ... import f32, f64, s64, u8
 from ...bench import Row, compare
 from .. import histogram
+from ..histogram_bytes import bins_kernel, reach_kernel
 from ..histogram_kernels import count_kernel, zero_kernel
 from .entry import Entry
 
@@ -29,10 +30,11 @@ def _bincount() -> Row:
 
 ENTRIES: dict[str, Entry] = {
     "histogram": Entry(_histogram, lambda: [
-        zero_kernel(s64), count_kernel("uniform", f32, None, True), count_kernel("uniform", f32, f32, True),
-        count_kernel("searched", f64, None, True),
+        zero_kernel(s64), count_kernel("uniform", f32, None, "lanes"), count_kernel("uniform", f32, None, "warps"),
+        count_kernel("uniform", f32, f32, "lanes"), count_kernel("searched", f64, None, "lanes"),
     ]),
     "bincount": Entry(_bincount, lambda: [
-        count_kernel("integer", u8, None, True), count_kernel("integer", s64, None, False)
+        count_kernel("bits", u8, None, "lanes"), reach_kernel(u8), bins_kernel("integer", u8),
+        count_kernel("integer", s64, None, "global"),
     ]),
 }

@@ -15,7 +15,7 @@ from ... import (
 )
 from .. import arguments
 from ..functions import expect_function
-from ..storage import in_memory, load, per_access, store, working
+from ..storage import in_memory, load, load_packed, per_access, store, unpacked, working
 from .layout import Walk, walk
 
 __all__ = ["Map", "map"]
@@ -249,6 +249,8 @@ def _elements(
 
 def _value(operand: Any, place: Any, count: int, computed: ScalarType) -> list[Any]:
     """Elements in the type in which they are computed."""
+    if operand.dtype in WIDER and computed is not pred:
+        return [value.to(computed) for value in unpacked(load_packed(operand, place, count), operand.dtype, count)]
     return [value.to(computed) for value in load(operand, place, count)]
 
 

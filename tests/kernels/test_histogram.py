@@ -63,10 +63,36 @@ def test_edges_decide(rng: np.random.Generator) -> None:
     assert_counted(np.full(5, 3, np.int8), 4)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_integers_of_8_bits(rng: np.random.Generator, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted by their bits first, in several blocks, from any address on and along any strides."""
+    monkeypatch.setattr(module, "_CHUNK_BYTES", 1024)
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, (3, 2001), dtype, endpoint=True)
+    for part in (x, x[0, 1:], x[:, ::-3], x[:1, :1], np.full(5000, info.min, dtype), x[:0]):
+        assert_counted(part, int(rng.integers(1, 300)))
+        assert_counted(part, 6000)
+        assert_counted(part, 256, (info.min, info.max + 1))
+        assert_counted(part, 7, (-20.5, 300.25))
+        assert_counted(part, [-100, -3, 0.5, 90, 255])
+    assert_counted(x, 40, None, rng.random(x.shape))
+    with config.override(sanitize="all", seed=int(rng.integers(2**31))):
+        assert_counted(x[:2], 256)
+
+
+def test_edges_so_close_that_no_product_finds_them(rng: np.random.Generator) -> None:
+    x = rng.random(500) * 1e-310
+    assert_counted(x, 13, (0, 1e-310))
+    assert_counted(x * 1e12, 13, (0, 1e-298))
+    assert_counted(1e16 + rng.integers(0, 64, 500) * 2.0, 50)
+    assert_counted(np.append(x, [1e300, -1e300]), 5, (-1e300, 1e300))
+
+
 def test_many_blocks(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CHUNK_BYTES", 2048)
     x = random(rng, np.float32, 9001)
     assert_counted(x[1:], 16, (-30, 30))
+    assert_counted(x[1:], 257, (-30, 30))
     assert_counted(x, 300, (-30, 30), rng.random(9001).astype(np.float32))
     assert np.array_equal(bincount(np.abs(x).astype(np.uint8)), np.bincount(np.abs(x).astype(np.uint8)))
     with config.override(sanitize="all"):
