@@ -53,16 +53,14 @@ def histogram(
             raise arguments.wrong(f"bins is {bins!r:.60}; edges are two or more finite numbers that ascend")
         if range is not None:
             raise arguments.wrong("`range` is given, and the edges of the bins too", hint="leave `range` out")
-        kind = "searched"
-        values = _values(x, weight)
+        count, reach = edges.size - 1, None
     else:
-        arguments.size("bins", bins, _range(1, 1 << 24))
-        if range is not None:
-            range = _reach(range)  # noqa: A001 - as numpy has it
-        values = _values(x, weight)
-        edges = np.histogram_bin_edges(np.zeros(0), bins, range or _occurring(x, values))
+        count, reach = arguments.size("bins", bins, _range(1, 1 << 24)), None if range is None else _reach(range)
+    out = arguments.output(out, x, (count,), s64 if weight is None else f64, x=x, weights=weights)
+    values, kind = _values(x, weight), "searched"
+    if not np.ndim(bins):
+        edges = np.histogram_bin_edges(np.zeros(0), count, reach or _occurring(x, values))
         kind = "uniform" if _SPANS[0] < edges[-1] - edges[0] < _SPANS[1] else "searched"
-    out = arguments.output(out, x, (edges.size - 1,), s64 if weight is None else f64, x=x, weights=weights)
     _count(kind, x, values, weights, edges, out)
     return out, edges
 
@@ -86,6 +84,9 @@ def bincount(x: Any, weights: Any = None, *, minlength: int = 0, out: Any = None
     shape = arguments.expect_array("x", x, list(arguments.INTEGERS))
     weight = _weight(weights, shape)
     length = arguments.size("minlength", minlength, _range(1 << 31))
+    if out is not None:
+        (length,) = arguments.expect("out", out, ["length"], ["int64" if weight is None else "float64"])
+        arguments.expect_output(out, x=x, weights=weights)
     values = _values(x, weight)
     if out is None:
         if prod(shape):
@@ -94,8 +95,6 @@ def bincount(x: Any, weights: Any = None, *, minlength: int = 0, out: Any = None
                 raise arguments.wrong(f"`x` has {least}; wanted are integers from 0 on")
             length = max(length, most + 1)
         arguments.size("the number of bins", length, _range(1 << 31))
-    else:
-        (length,) = arguments.expect("out", out, ["length"], ["int64" if weight is None else "float64"])
     out = arguments.output(out, x, (length,), s64 if weight is None else f64, x=x, weights=weights)
     _count("integer", x, values, weights, np.zeros(1), out)
     return out
@@ -168,6 +167,6 @@ def _launch(kind: str, x: Any, weights: Any, edges: Any, out: Any) -> None:
     weight = None if weights is None else arguments.floating("weights", weights)
     weights = x if weights is None else arguments.dense(weights)
     least = max(_CHUNK_BYTES // dtype.bytes, 4 * bins)
-    chunk = max(cdiv(n, RESIDENT * processors()), least)
+    chunk = cdiv(max(cdiv(n, RESIDENT * processors()), least), storage.BYTES) * storage.BYTES
     kernel = count_kernel(kind, dtype, weight, place_of(bins, weight))
     kernel[cdiv(n, chunk), THREADS](x, weights, edges, out, n, chunk, bins)

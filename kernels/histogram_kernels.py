@@ -1,7 +1,8 @@
 """Counting by bins: a block counts in shared memory, in several copies where bins are few, and adds that up at its end.
 
 Of at most 256 bins each lane of a warp has counters of its own, in a bank of its own: whatever the data are, the lanes
-of a warp never meet in a bank. A bin is guessed by one product. Where that lies next to an edge, the edges on both sides of it decide, as in numpy.
+of a warp never meet in a bank. A bin is guessed by one product; where that lies next to an edge, the edges on both
+sides of it decide, as in numpy.
 """
 
 from __future__ import annotations
