@@ -4,8 +4,8 @@ Each thread has vectors of 16 bytes of a row. A row that fits stays in registers
 loads are in flight at once; a longer one is loaded again in each pass, a few vectors at a time. Of a row that is no
 multiple of what the threads take, those beyond its end load its last vector, and what they have does not count.
 
-From compute capability 9.0 on the blocks of a cluster share a row that one block cannot hold, or of which there are too
-few to keep the multiprocessors busy; each warp tells its part of a sum to all of them, by distributed shared memory.
+The blocks of a cluster share a row that one block cannot hold, or of which there are too few to keep the
+multiprocessors busy.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import ScalarType, capability, cdiv, loop, maximum, processors, ptx, reg, select, shared, when
-from .. import block, cluster, warp
+from .. import ScalarType, cdiv, loop, maximum, ptx, reg, select, when
+from .. import warp
 from . import arguments
+from .blocks import MOST, Blocks, has_clusters, options, pairwise, spread
 from .storage import BYTES, load_packed, store, unpacked
 
 __all__ = ["Chunk", "Plan", "Row", "each_row", "plan_of", "row_of"]
@@ -29,10 +30,6 @@ _REGISTERS = 64
 """Those of a thread for the numbers of its rows, at most: with more of them, blocks of ``_WIDEST`` threads spill."""
 _WIDEST = 512
 """Threads of the largest block."""
-_BLOCKS = 8
-"""Blocks of a cluster, at most: every GPU that has clusters has these."""
-_SPLIT = 1024
-"""Vectors of a block from which few rows are split further."""
 _IN_FLIGHT = 4
 """Vectors that a thread loads at once of rows that are not kept."""
 
@@ -66,9 +63,8 @@ class Plan(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a kernel for the plan is declared with; those with clusters name the target that has them."""
-        clusters = {"arch": "sm_90", "reqnctapercluster": self.blocks} if self.blocks > 1 else {}
-        return {"reqntid": self.block, **clusters}
+        """What a kernel for the plan is declared with."""
+        return {"reqntid": self.block, **options(self.blocks)}
 
     def grid(self, rows: int) -> int:
         """Blocks of a launch for so many rows."""
@@ -110,15 +106,10 @@ def plan_of(columns: int, *arrays: Any, rows: int | None = None, held: int = 1) 
 
 def _blocks(vectors: int, most: int, rows: int | None) -> int:
     """The blocks that share a row: those that hold it, and more of them while that leaves multiprocessors idle."""
-    if vectors <= _SPLIT or 0 < capability() < 90:
-        return 1
     blocks = 1
-    while blocks < _BLOCKS and vectors > blocks * _WIDEST * most:
+    while vectors > blocks * _WIDEST * most and blocks < MOST and has_clusters():
         blocks *= 2
-    if rows is not None:
-        while blocks < _BLOCKS and 2 * blocks * rows <= processors() and vectors > blocks * _SPLIT:
-            blocks *= 2
-    return blocks
+    return blocks if rows is None else spread(rows, vectors, blocks)
 
 
 class Chunk(NamedTuple):
@@ -139,12 +130,8 @@ class Row:
 
     def __init__(self, plan: Plan, columns: Any, acc: ScalarType, *pointers: Any) -> None:
         self.plan, self.columns, self.acc, self.pointers = plan, columns, acc, pointers
-        thread = ptx.tid.x & 31 if plan.threads == 32 else ptx.tid.x
-        self.waits = plan.blocks > 1
-        """Whether it is not known yet that all blocks of the cluster run."""
-        if self.waits:
-            cluster.arrive(relaxed=True)
-            thread = cluster.rank() * plan.threads + thread
+        self.blocks = Blocks(plan.blocks, plan.threads) if plan.threads > 32 else None
+        thread = ptx.tid.x & 31 if self.blocks is None else self.blocks.thread
         self.first = thread * plan.width if plan.width > 1 else thread
         self.kept = self._chunks(self.first, plan.steps, columns - plan.width)
 
@@ -197,7 +184,7 @@ class Row:
 
         def body(chunk: Chunk) -> None:
             for total, term in zip(totals, terms(chunk)):
-                part = _pairwise(operator.add, term)
+                part = pairwise(operator.add, term)
                 total.set(total + (part if chunk.counts is None else select(chunk.counts, part, 0.0)))
 
         self.visit(body)
@@ -209,31 +196,14 @@ class Row:
 
         def body(chunk: Chunk) -> None:
             # Those beyond the end have the last vector, which does not change the result.
-            largest.set(maximum(largest, _pairwise(maximum, chunk.values[0])))
+            largest.set(maximum(largest, pairwise(maximum, chunk.values[0])))
 
         self.visit(body)
         return self.reduce(maximum, [largest.copy()])[0]
 
     def reduce(self, op: Callable[[Any, Any], Any], values: list[Any]) -> list[Any]:
         """``op`` over each of the values of all threads that have the row."""
-        threads = self.plan.threads
-        if self.plan.blocks > 1:
-            return self._over_cluster(op, [warp.reduce(op, value) for value in values])
-        return [warp.reduce(op, value) if threads == 32 else block.reduce(op, value, threads) for value in values]
-
-    def _over_cluster(self, op: Callable[[Any, Any], Any], values: list[Any]) -> list[Any]:
-        """``op`` over the values of each warp of the cluster, which it stores into every block."""
-        if self.waits:
-            cluster.wait()
-            self.waits = False
-        lane, warps = ptx.tid.x & 31, self.plan.threads // 32
-        parts = [shared(self.acc, self.plan.blocks * warps) for _ in values]
-        with when(lane < self.plan.blocks):
-            for part, value in zip(parts, values):
-                cluster.at(part, lane)[cluster.rank() * warps + (ptx.tid.x >> 5)] = value
-        cluster.sync()
-        of_lane = [[part[lane + at] for at in range(0, self.plan.blocks * warps, 32)] for part in parts]
-        return [warp.reduce(op, _pairwise(op, each)) for each in of_lane]
+        return self.blocks.reduce(op, values) if self.blocks else [warp.reduce(op, value) for value in values]
 
     def write(self, results: Callable[[Chunk], Sequence[list[Any]]], *pointers: Any) -> None:
         """Store what ``results`` gives for each vector, a list for each pointer."""
@@ -251,12 +221,6 @@ class Row:
         if self.plan.threads == 32:
             ptx.bar.warp.sync(warp.MASK)  # a lane may store to what others have loaded, as the last vector
         self.visit(body)
-
-
-def _pairwise(op: Callable[[Any, Any], Any], values: list[Any]) -> Any:
-    while len(values) > 1:
-        values = [op(*values[at : at + 2]) if at + 1 < len(values) else values[at] for at in range(0, len(values), 2)]
-    return values[0]
 
 
 def each_row(plan: Plan, rows: Any, body: Callable[[Any], None]) -> None:

@@ -78,6 +78,8 @@ ENTRIES: dict[str, Entry] = {
         lambda: [
             batch.training_kernel(bf16, (f32, f32, f32), 8), batch.inference_kernel(f32, (f32, f32, f32), 4),
             batch.backward_kernel(f32, (f32, f32, None), True, 4),
+            batch.training_kernel(bf16, (f32, f32, f32), 8, 2),
+            batch.backward_kernel(f32, (f32, f32, None), True, 4, 8),
         ],
     ),
     "softmax": Entry(

@@ -1,7 +1,8 @@
 """BatchNorm: each channel shifted and scaled by statistics over the batch, or by running ones, and its backward pass.
 
-A block has a channel. Its elements are loaded once for the mean, once for the differences from it, and once to be
-normalised; the second and third time mostly from the L2 cache. Sums are in float32, in float64 for float64.
+A block, or a cluster where channels are few, has a channel. Its elements are loaded once for the mean, once for the
+differences from it, and once to be normalised; the second and third time mostly from the L2 cache. Sums are in float32,
+in float64 for float64.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from ... import Kernel, Ptr, ScalarType, block, loop, ptx, ptx_kernel, reg, u32, u64, when
+from ... import Kernel, Ptr, ScalarType, cdiv, loop, ptx, ptx_kernel, reg, u32, u64, when
 from .. import arguments
 from ..autograd import differentiable
+from ..blocks import Blocks, options, spread
 from ..storage import BYTES, load, store, working
 from .scaled import inverse_root
 
@@ -25,16 +27,20 @@ THREADS = 256
 class _Channel:
     """The elements of this block's channel in arrays ``[N, C, L]``."""
 
-    def __init__(self, acc: ScalarType, width: int, batch: Any, channels: Any, length: Any) -> None:
+    def __init__(
+        self, acc: ScalarType, width: int, blocks: int, batch: Any, channels: Any, length: Any
+    ) -> None:
         self.acc, self.width, self.length, self.channels = acc, width, length, channels
         self.count = batch * length
+        self.blocks = Blocks(blocks, THREADS)
+        self.number, self.thread = self.blocks.piece, self.blocks.thread
 
     def visit(self, body: Callable[[Any], None]) -> None:
         """Call ``body`` with a u64 index of each vector that this thread has."""
-        first = ptx.tid.x * self.width if self.width > 1 else ptx.tid.x
-        with loop(first, self.count, THREADS * self.width) as element:
+        first = self.thread * self.width if self.width > 1 else self.thread
+        with loop(first, self.count, self.blocks.count * THREADS * self.width) as element:
             item = element // self.length
-            row = item * self.channels + ptx.ctaid.x
+            row = item * self.channels + self.number
             body(ptx.mad.wide.u32(row, self.length, (element - item * self.length).to(u64)))
 
     def load(self, pointer: Any, at: Any) -> list[Any]:
@@ -51,7 +57,7 @@ class _Channel:
                     total.set(total + value)
 
         self.visit(body)
-        return [block.reduce(operator.add, total.copy(), THREADS) for total in totals]
+        return self.blocks.reduce(operator.add, [total.copy() for total in totals])
 
     def mean(self, total: Any) -> Any:
         """A sum divided by the number of elements."""
@@ -68,26 +74,36 @@ class _Channel:
         return mean, self.mean(self.sums(squares)[0])
 
 
+def _by(blocks: int) -> str:
+    return f"_by_{blocks}" if blocks > 1 else ""
+
+
 @cache
-def training_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], width: int) -> Kernel:
-    """BatchNorm by the statistics of the batch; ``kinds`` are those of weight, bias and the running statistics."""
+def training_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], width: int, blocks: int = 1) -> Kernel:
+    """BatchNorm by the statistics of the batch; ``kinds`` are those of weight, bias and the running statistics.
+
+    ``blocks`` share a channel.
+    """
     acc = working(dtype)
     weight_type, bias_type, running_type = kinds
 
-    @ptx_kernel(name=f"batch_norm_{dtype}_{weight_type}_{bias_type}_{running_type}_x{width}", reqntid=THREADS)
+    name = f"batch_norm_{dtype}_{weight_type}_{bias_type}_{running_type}_x{width}{_by(blocks)}"
+
+    @ptx_kernel(name=name, reqntid=THREADS, **options(blocks))
     def kernel(
         x: Ptr[dtype], weight: Ptr[weight_type or dtype], bias: Ptr[bias_type or dtype],
         running_mean: Ptr[running_type or dtype], running_var: Ptr[running_type or dtype], out: Ptr[dtype], batch: u32,
         channels: u32, length: u32, eps: acc, momentum: acc,
     ) -> None:
-        channel, number = _Channel(acc, width, batch, channels, length), ptx.ctaid.x
+        channel = _Channel(acc, width, blocks, batch, channels, length)
+        number = channel.number
         mean, variance = channel.statistics(x)
         inverse = inverse_root(variance + eps)
         if weight_type is not None:
             inverse = inverse * weight[number].to(acc)
         shift = bias[number].to(acc) if bias_type is not None else None
         if running_type is not None:
-            with when(ptx.tid.x == 0):
+            with when(channel.thread == 0):
                 count = channel.count.to(acc)
                 unbiased = variance * ptx[f"div.rn.{acc}"](count, count - 1.0)
                 for pointer, value in ((running_mean, mean), (running_var, unbiased)):
@@ -115,7 +131,8 @@ def inference_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], wi
         running_mean: Ptr[running_type or dtype], running_var: Ptr[running_type or dtype], out: Ptr[dtype], batch: u32,
         channels: u32, length: u32, eps: acc,
     ) -> None:
-        channel, number = _Channel(acc, width, batch, channels, length), ptx.ctaid.x
+        channel = _Channel(acc, width, 1, batch, channels, length)
+        number = channel.number
         mean, inverse = running_mean[number].to(acc), inverse_root(running_var[number].to(acc) + eps)
         if weight_type is not None:
             inverse = inverse * weight[number].to(acc)
@@ -131,19 +148,22 @@ def inference_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], wi
 
 
 @cache
-def backward_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], training: bool, width: int) -> Kernel:
-    """The gradients of x, weight and bias."""
+def backward_kernel(
+    dtype: ScalarType, kinds: tuple[ScalarType | None, ...], training: bool, width: int, blocks: int = 1
+) -> Kernel:
+    """The gradients of x, weight and bias; ``blocks`` share a channel."""
     acc = working(dtype)
     weight_type, bias_type, running_type = kinds
-    name = f"batch_norm_backward_{dtype}_{weight_type}_{bias_type}_{running_type}_{training}_x{width}"
+    name = f"batch_norm_backward_{dtype}_{weight_type}_{bias_type}_{running_type}_{training}_x{width}{_by(blocks)}"
 
-    @ptx_kernel(name=name, reqntid=THREADS)
+    @ptx_kernel(name=name, reqntid=THREADS, **options(blocks))
     def kernel(
         grad: Ptr[dtype], x: Ptr[dtype], weight: Ptr[weight_type or dtype], running_mean: Ptr[running_type or dtype],
         running_var: Ptr[running_type or dtype], dx: Ptr[dtype], dweight: Ptr[weight_type or dtype],
         dbias: Ptr[bias_type or dtype], batch: u32, channels: u32, length: u32, eps: acc,
     ) -> None:
-        channel, number = _Channel(acc, width, batch, channels, length), ptx.ctaid.x
+        channel = _Channel(acc, width, blocks, batch, channels, length)
+        number = channel.number
         if training:
             mean, variance = channel.statistics(x)
         else:
@@ -156,7 +176,7 @@ def backward_kernel(dtype: ScalarType, kinds: tuple[ScalarType | None, ...], tra
             return gradients, [g * ((v - mean) * inverse) for g, v in zip(gradients, channel.load(x, at))]
 
         total, product = channel.sums(terms, 2)
-        with when(ptx.tid.x == 0):
+        with when(channel.thread == 0):
             if weight_type is not None:
                 dweight[number] = product.to(weight_type)
             if bias_type is not None:
@@ -218,6 +238,11 @@ class _Call:
         width = BYTES // self.dtype.bytes
         return width if self.sizes[2] % width == 0 and arguments.is_aligned(BYTES, *arrays) else 1
 
+    def blocks(self, width: int) -> int:
+        """Those that share a channel."""
+        batch, channels, length = self.sizes
+        return spread(channels, cdiv(batch * length, width))
+
     def given(self, *names: str) -> list[Any]:
         """Arrays for the kernel, x in place of None."""
         return [self.source if self.arrays[name] is None else self.arrays[name] for name in names]
@@ -243,7 +268,8 @@ def batch_norm_backward(
     if call.sizes[1]:
         width = call.width(call.source, grad, dx)
         weight, mean, var = call.given("weight", "running_mean", "running_var")
-        backward_kernel(call.dtype, call.kinds, call.training, width)[call.sizes[1], THREADS](
+        blocks = call.blocks(width)
+        backward_kernel(call.dtype, call.kinds, call.training, width, blocks)[call.sizes[1] * blocks, THREADS](
             grad, call.source, weight, mean, var, dx, *(dx if each is None else each for each in (dweight, dbias)),
             *call.sizes, call.eps,
         )
@@ -298,7 +324,8 @@ def batch_norm(
     width = call.width(call.source, out)
     given = [call.source, *call.given(*_PARAMETERS), out, *call.sizes, call.eps]
     if call.training:
-        training_kernel(call.dtype, call.kinds, width)[call.sizes[1], THREADS](*given, momentum)
+        blocks = call.blocks(width)
+        training_kernel(call.dtype, call.kinds, width, blocks)[call.sizes[1] * blocks, THREADS](*given, momentum)
     else:
         inference_kernel(call.dtype, call.kinds, width)[call.sizes[1], THREADS](*given)
     return out

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from ptxdsl.config import override
-from ptxdsl.kernels import linalg, loss, norm, reference, rows
+from ptxdsl.kernels import blocks, linalg, loss, norm, reference, rows
 
 Array = npt.NDArray[Any]
 BOUNDS = {np.dtype(np.float16): 2e-3, np.dtype(ml_dtypes.bfloat16): 1.6e-2, np.dtype(np.float32): 2e-6,
@@ -82,12 +82,34 @@ def test_cross_entropy(rng: np.random.Generator, weighted: bool) -> None:
     np.testing.assert_allclose(losses, -(wanted * np.log(softmax)).sum(1), rtol=2e-5)
 
 
+@pytest.mark.parametrize(("dtype", "length"), [("f2", 12_000), ("f4", 3001), ("f8", 1500)])
+def test_channels(rng: np.random.Generator, dtype: str, length: int) -> None:
+    x, grad, weight = random(rng, dtype, 3, 2, length), random(rng, dtype, 3, 2, length), random(rng, "f4", 2)
+    mean, var, out = np.zeros(2, np.float32), np.ones(2, np.float32), np.full_like(x, np.nan)
+    norm.batch_norm(x, mean, var, weight, weight, training=True, out=out)
+    close(out, reference.batch_norm(x, weight, weight))
+    wide, slopes = (each.astype(np.float64).swapaxes(0, 1).reshape(2, -1) for each in (x, grad))
+    np.testing.assert_allclose(mean, 0.1 * wide.mean(1), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(var, 0.9 + 0.1 * wide.var(1, ddof=1), rtol=1e-5)
+    normed = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    product, total = (slopes * normed).sum(1), slopes.sum(1)
+    centred = slopes - slopes.mean(1, keepdims=True) - normed * (slopes * normed).mean(1, keepdims=True)
+    expected = centred / np.sqrt(wide.var(1, keepdims=True) + 1e-5) * weight[:, None]
+    dx, dweight, dbias = norm.batch_norm_backward(grad, x, None, None, weight, weight, training=True)
+    close(dx.swapaxes(0, 1).reshape(2, -1), expected, 2)
+    for got, stated in ((dweight, product), (dbias, total)):
+        assert np.abs(got - stated).max() <= max(BOUNDS[x.dtype] / 100, 2e-6) * np.abs(slopes).sum(1).max()
+
+
 @pytest.mark.usefixtures("sanitized")
 def test_sanitized(rng: np.random.Generator) -> None:
     x, weight = random(rng, "f4", 2, 4404), random(rng, "f4", 4404)
     norm.softmax(x, out=x)
     norm.layer_norm(x, weight, weight, out=x)
     norm.fused_add_rms_norm(x, x.copy(), weight)
+    z = random(rng, "f4", 2, 2, 2052)
+    norm.batch_norm(z, weight=np.ones(2, np.float32), training=True, out=z)
+    norm.batch_norm_backward(z, z.copy(), training=True)
     y = random(rng, "f4", 1, 33_000)[:, 1:]
     loss.cross_entropy_with_grad(y, np.array([5]), grad=y)
 
@@ -100,11 +122,11 @@ def test_schedules(rng: np.random.Generator) -> None:
 
 def test_which_rows_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     half, single = np.zeros(8, np.float16), np.zeros(8, np.float32)
-    for number, blocks in ((0, 8), (75, 1), (80, 1), (90, 8), (100, 8), (120, 8)):
-        monkeypatch.setattr(rows, "capability", lambda number=number: number)
-        assert rows.plan_of(102_400, half, rows=4).blocks == blocks
-    for count, blocks in ((1, 4), (33, 4), (34, 2), (66, 2), (67, 1), (None, 1)):
-        assert rows.plan_of(32_768, half, rows=count).blocks == min(blocks, 4)
+    for number, count in ((0, 8), (75, 1), (80, 1), (90, 8), (100, 8), (120, 8)):
+        monkeypatch.setattr(blocks, "capability", lambda number=number: number)
+        assert rows.plan_of(102_400, half, rows=4).blocks == count
+    for number, count in ((1, 4), (33, 4), (34, 2), (66, 2), (67, 1), (None, 1)):
+        assert rows.plan_of(32_768, half, rows=number).blocks == count
     # Many rows are shared where a block cannot hold one, however many arrays are held.
     assert [rows.plan_of(n, half).blocks for n in (32_768, 32_776, 128_256, 10**6)] == [1, 2, 4, 8]
     assert [rows.plan_of(n, half, held=2).blocks for n in (16_384, 16_392, 128_256)] == [1, 2, 8]
