@@ -110,6 +110,13 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng([int(os.environ["TEST_SEED"]), *request.node.nodeid.encode()])
 
 
+@pytest.fixture(scope="module")
+def young_heap() -> None:
+    """The collector visits what is made from here on: late in a long run a visit of all takes seconds."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def emulated() -> Iterator[None]:
     """Launches run on the emulator, also where there is a GPU."""

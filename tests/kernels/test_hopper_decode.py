@@ -163,7 +163,7 @@ def test_any_schedule(seed: int) -> None:
     _fuzz(np.random.default_rng([int(os.environ["TEST_SEED"]), seed]), seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(20))
 def test_many_schedules(seed: int) -> None:
     _fuzz(np.random.default_rng([int(os.environ["TEST_SEED"]), 1, seed]), seed, widths=True)

@@ -101,7 +101,7 @@ def test_any_schedule(seed: int) -> None:
     _fuzz(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(20))
 def test_many_schedules(seed: int) -> None:
     _fuzz(100 + seed)

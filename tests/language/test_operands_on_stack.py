@@ -17,6 +17,9 @@ from ptxdsl.language import reference_counts
 from ptxdsl.language.rules import aliasing
 
 
+pytestmark = pytest.mark.usefixtures("young_heap")  # a search for a list that is being filled visits all objects
+
+
 class Generator:
     """A linear congruential generator, with what it may give."""
 

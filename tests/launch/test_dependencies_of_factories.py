@@ -75,6 +75,7 @@ def test_one_list_in_a_cell_and_in_a_global_is_not_two(names: dict[str, object])
     assert launched(kernel) == 2
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_data_is_not_kept_alive(names: dict[str, object]) -> None:
     exec("def helper(v): return v * int(DATA[0])", names)
     names["DATA"] = np.array([7])

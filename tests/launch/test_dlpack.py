@@ -19,6 +19,8 @@ from ptxdsl import LaunchError, Ptr, bf16, f32, from_dlpack, ptx, ptx_kernel, us
 from ptxdsl.launch import dlpack
 from ptxdsl.launch.arrays import Unreadable, view, view_by_dlpack
 
+pytestmark = pytest.mark.usefixtures("young_heap")
+
 NATIVE = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
           "float64", "complex64", "complex128"]
 FOREIGN = [

@@ -185,7 +185,6 @@ CASES = [
 @pytest.mark.parametrize("n", [5, 5000], ids=["runs", "fails"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_nothing_waits_for_the_collector(case: Callable[[int], tuple[Any, ...]], n: int) -> None:
-    gc.collect()
     gc.disable()
     try:
         alive = [weakref.ref(thing) for thing in case(n)]

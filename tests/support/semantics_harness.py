@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +71,32 @@ def run(cases: list[Case]) -> list[tuple[Array, ...]]:
         for case, results in zip(cases, outcomes):
             listener(case, results)
     return outcomes
+
+
+class Outcomes:
+    """The sources of cases and what they give, some at a time, when a test asks for one of them.
+
+    Where a run has several processes, each compiles what its own tests need.
+    """
+
+    def __init__(self, keys: Sequence[Any], sources: Callable[[int], Any], case: Callable[[int, Any], Case]) -> None:
+        """``sources`` are those of a case as the tests want them, by its number; ``case`` is made of them."""
+        self._numbers = {key: number for number, key in enumerate(keys)}
+        self._sources, self._case = sources, case
+        self._found: dict[int, tuple[Any, tuple[Array, ...]]] = {}
+
+    def __getitem__(self, key: Any) -> tuple[Any, tuple[Array, ...]]:
+        number = self._numbers[key]
+        if number not in self._found:
+            start = number - number % _TOGETHER
+            numbers = range(start, min(start + _TOGETHER, len(self._numbers)))
+            given = [self._sources(each) for each in numbers]
+            results = run([self._case(each, sources) for each, sources in zip(numbers, given)])
+            self._found.update(zip(numbers, zip(given, results)))
+        return self._found[number]
+
+
+_TOGETHER = 48
 
 
 def flat(sources: tuple[Source, ...]) -> list[Array]:

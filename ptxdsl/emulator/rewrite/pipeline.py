@@ -34,11 +34,13 @@ def rewrite(
 
     ``annotations``: the accesses that have one are checked by it. ``defers``: asynchronous copies stay.
     """
-    original = function
+    seen = function
 
     def passed(result: Function) -> Function:
-        if after is not None and result is not original:
+        nonlocal seen
+        if after is not None and result is not seen:
             after(result)
+        seen = result
         return result
 
     function = passed(guard_loops(function))

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from emulator_harness import argument, kernel
+from sampled import sampled
 from two_tiers import outcomes, same
 
 from ptxdsl.emulator.jit import block_function
@@ -74,7 +75,7 @@ def given(rng: np.random.Generator, threads: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("number", range(36))
+@pytest.mark.parametrize("number", sampled(range(36), 18))
 def test_random_phases(number: int, rng: np.random.Generator) -> None:
     """Whatever the bound and the steps, numbers that wrap around and products that fall included."""
     draw = random.Random(int(rng.integers(1 << 62)))
@@ -235,7 +236,7 @@ MEET = f""".shared .align 4 .b32 room[256]; mov.u32 %r50, room; shl.b32 %r51, %r
 """The end for threads that read what those of the next warp have written, so that all must have made as many rounds."""
 
 
-@pytest.mark.parametrize("budget", [1, 7, 30, 90, 150, 200])
+@pytest.mark.parametrize("budget", sampled([1, 7, 30, 90, 150, 200], 2))
 @pytest.mark.parametrize("ends", [False, True])
 def test_blocks_that_leave_at_any_time(
     budget: int, ends: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,8 @@ from ptxdsl.emulator.program import Program
 from ptxdsl.text import parse
 from ptxdsl.verify import verify
 
+pytestmark = pytest.mark.usefixtures("young_heap")
+
 HEAD = """.version 8.0
 .target sm_80
 .address_size 64

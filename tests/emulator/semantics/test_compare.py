@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run, spellings
+from semantics_harness import Case, Outcomes, spellings
 from semantics_reference import LAYOUTS, decode, flush, signed
 from semantics_samples import SEED, floats, integers, near
 
@@ -63,11 +63,12 @@ def _bits(form: Form, source: int) -> int:
 
 
 @pytest.fixture(scope="module", params=[32, 1], ids=["varying", "uniform"])
-def outcome(request: pytest.FixtureRequest) -> list[tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]]:
-    sources = [_sources(form) for form in FORMS]
-    results = [sum(spec.written for spec in form.operands) for form in FORMS]
-    cases = [Case(form.mnemonic, given, request.param, n) for form, given, n in zip(FORMS, sources, results)]
-    return list(zip(sources, run(cases)))
+def outcome(request: pytest.FixtureRequest) -> Outcomes:
+    def case(number: int, sources: tuple[np.ndarray, ...]) -> Case:
+        form = FORMS[number]
+        return Case(form.mnemonic, sources, request.param, sum(spec.written for spec in form.operands))
+
+    return Outcomes(range(len(FORMS)), lambda number: _sources(FORMS[number]), case)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ REFERENCES = {"setp": _setp, "set": _set, "selp": _select, "slct": _select_sign,
 
 
 @pytest.mark.parametrize("index", range(len(FORMS)), ids=[f"{f.mnemonic}-{len(f.operands)}" for f in FORMS])
-def test_compare(index: int, outcome: Any) -> None:
+def test_compare(index: int, outcome: Outcomes) -> None:
     form = FORMS[index]
     sources, results = outcome[index]
     wrong = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run, spellings
+from semantics_harness import Case, Outcomes, run, spellings
 from semantics_reference import INF, LAYOUTS, NAN, Number, clamp01, decode, encode, flush, relu, signed
 from semantics_samples import floats, generator, integers
 
@@ -19,7 +19,8 @@ INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil
 FORMS = spellings("cvt")
 EVERY = ("cvt.f32.f16", "cvt.f32.bf16", "cvt.rni.s32.f16", "cvt.rmi.s64.bf16", "cvt.rpi.f16.f16", "cvt.rz.f16.bf16",
          "cvt.rn.bf16.f16", "cvt.rn.f16.u16")
-"""Forms with a source of 16 bits that are tried on all of its patterns; pairs of bytes are on all bytes."""
+"""Forms with a source of 16 bits that are tried on many of its patterns, at random; pairs of bytes are on all bytes."""
+MANY = 4096
 
 
 def _element(kind: Any) -> str:
@@ -65,15 +66,16 @@ def _sources(form: Form) -> tuple[Any, ...]:
         else:
             result.append(_operand(spec, salt, count))
     if form.mnemonic in EVERY:
-        result[0] = np.arange(1 << 16, dtype=np.uint64)
+        result[0] = np.sort(generator(form.mnemonic).permutation(1 << 16)[:MANY]).astype(np.uint64)
     return tuple(result)
 
 
 @pytest.fixture(scope="module")
-def outcome() -> dict[str, tuple[tuple[Any, ...], np.ndarray]]:
-    sources = [_sources(form) for form in FORMS]
-    results = run([Case(form.mnemonic, given) for form, given in zip(FORMS, sources)])
-    return {form.mnemonic: (given, result[0]) for form, given, result in zip(FORMS, sources, results)}
+def outcome() -> Outcomes:
+    return Outcomes(
+        [form.mnemonic for form in FORMS], lambda number: _sources(FORMS[number]),
+        lambda number, sources: Case(FORMS[number].mnemonic, sources),
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -250,8 +252,20 @@ def _nan64(form: Form, code: int) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[form.mnemonic for form in FORMS])
-def test_cvt(form: Form, outcome: dict[str, Any]) -> None:
-    sources, results = outcome[form.mnemonic]
+def test_cvt(form: Form, outcome: Outcomes) -> None:
+    sources, (results,) = outcome[form.mnemonic]
+    check(form, sources, results)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", [form for form in FORMS if form.mnemonic in EVERY], ids=lambda form: form.mnemonic)
+def test_every_pattern(form: Form) -> None:
+    patterns = np.arange(1 << 16, dtype=np.uint64)
+    ((results,),) = run([Case(form.mnemonic, (patterns,))])
+    check(form, (patterns,), results)
+
+
+def check(form: Form, sources: tuple[Any, ...], results: np.ndarray) -> None:
     flat = [array for item in sources for array in (item if isinstance(item, tuple) else (item,))]
     wrong = []
     for at in range(len(results)):

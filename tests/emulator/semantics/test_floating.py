@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run
+from semantics_harness import Case, Outcomes
 from semantics_reference import (
     LAYOUTS, add, clamp01, decode, divide, encode, flush, multiply, relu, root,
 )
@@ -86,11 +86,12 @@ def _product(a: int, b: int, check: Check) -> int:
 
 
 @pytest.fixture(scope="module")
-def outcome() -> dict[str, tuple[list[np.ndarray], np.ndarray]]:
-    elements = [_elements(check) for check in CHECKS]
-    cases = [Case(check.mnemonic, tuple(_pack(codes, check.mnemonic, check.name) for codes in arrays))
-             for check, arrays in zip(CHECKS, elements)]
-    return {check.mnemonic: (arrays, result[0]) for check, arrays, result in zip(CHECKS, elements, run(cases))}
+def outcome() -> Outcomes:
+    def case(number: int, arrays: list[np.ndarray]) -> Case:
+        check = CHECKS[number]
+        return Case(check.mnemonic, tuple(_pack(codes, check.mnemonic, check.name) for codes in arrays))
+
+    return Outcomes([check.mnemonic for check in CHECKS], lambda number: _elements(CHECKS[number]), case)
 
 
 def _expected(check: Check, codes: tuple[int, ...]) -> int:
@@ -128,8 +129,8 @@ def _isnan(code: int) -> bool:
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.mnemonic for check in CHECKS])
-def test_arithmetic(check: Check, outcome: dict[str, Any]) -> None:
-    arrays, packed = outcome[check.mnemonic]
+def test_arithmetic(check: Check, outcome: Outcomes) -> None:
+    arrays, (packed,) = outcome[check.mnemonic]
     layout = LAYOUTS[check.name]
     got = packed.astype(np.uint64)
     if check.mnemonic.endswith("x2"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run
+from semantics_harness import Case, Outcomes, run
 from semantics_reference import signed
 from semantics_samples import integers
 
@@ -356,13 +356,15 @@ def _case(check: Check, sources: list[np.ndarray], width: int = 32) -> Case:
 
 
 @pytest.fixture(scope="module", params=[32, 1], ids=["varying", "uniform"])
-def outcome(request: pytest.FixtureRequest) -> list[tuple[list[np.ndarray], tuple[np.ndarray, ...]]]:
-    sources = [_sources(check) for check in CHECKS]
-    return list(zip(sources, run([_case(check, s, request.param) for check, s in zip(CHECKS, sources)])))
+def outcome(request: pytest.FixtureRequest) -> Outcomes:
+    return Outcomes(
+        range(len(CHECKS)), lambda number: _sources(CHECKS[number]),
+        lambda number, sources: _case(CHECKS[number], sources, request.param),
+    )
 
 
 @pytest.mark.parametrize("index", range(len(CHECKS)), ids=[check.mnemonic for check in CHECKS])
-def test_integer(index: int, outcome: Any) -> None:
+def test_integer(index: int, outcome: Outcomes) -> None:
     check = CHECKS[index]
     sources, results = outcome[index]
     widths = [8 * result.dtype.itemsize for result in results]

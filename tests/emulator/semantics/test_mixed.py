@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run, spellings
+from semantics_harness import Case, Outcomes, spellings
 from semantics_reference import LAYOUTS, NAN, Number, add, clamp01, decode, encode, flush, multiply
 from semantics_samples import SEED, floats, generator, integers
 
@@ -49,12 +49,14 @@ def _operand(kind: Any, salt: str) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def outcome() -> dict[str, tuple[list[np.ndarray], np.ndarray]]:
-    sources = [
-        [_operand(spec.type, f"{form.mnemonic}{at}") for at, spec in enumerate(form.operands[1:])] for form in FORMS
-    ]
-    results = run([Case(form.mnemonic, tuple(given)) for form, given in zip(FORMS, sources)])
-    return {form.mnemonic: (given, result[0]) for form, given, result in zip(FORMS, sources, results)}
+def outcome() -> Outcomes:
+    def sources(number: int) -> list[np.ndarray]:
+        form = FORMS[number]
+        return [_operand(spec.type, f"{form.mnemonic}{at}") for at, spec in enumerate(form.operands[1:])]
+
+    return Outcomes(
+        [form.mnemonic for form in FORMS], sources, lambda number, given: Case(FORMS[number].mnemonic, tuple(given))
+    )
 
 
 def _number(code: int, kind: Any, parts: list[str]) -> tuple[Number, int]:
@@ -97,8 +99,8 @@ def _encode(value: tuple[Number, int], layout: Any, mode: str, parts: list[str])
 
 
 @pytest.mark.parametrize("form", FORMS, ids=[form.mnemonic for form in FORMS])
-def test_mixed(form: Form, outcome: dict[str, Any]) -> None:
-    sources, results = outcome[form.mnemonic]
+def test_mixed(form: Form, outcome: Outcomes) -> None:
+    sources, (results,) = outcome[form.mnemonic]
     wrong = []
     for at in range(COUNT):
         inputs = tuple(int(source[at]) for source in sources)

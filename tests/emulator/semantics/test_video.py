@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
 
 import numpy as np
 import pytest
-from semantics_harness import Case, run, spellings
+from semantics_harness import Case, Outcomes, spellings
 from semantics_reference import signed
 from semantics_samples import SEED, integers
 
@@ -52,12 +51,16 @@ CASES = [(form, _selectors(form, RNG)) for form in FORMS]
 
 
 @pytest.fixture(scope="module")
-def outcome() -> list[tuple[list[np.ndarray], np.ndarray]]:
-    sources = [
-        [integers(f"{form.mnemonic}{at}", 32, COUNT) for at in range(len(form.operands) - 1)] for form, _ in CASES
-    ]
-    cases = [Case(form.mnemonic, tuple(given), selectors=parts) for (form, parts), given in zip(CASES, sources)]
-    return [(given, result[0]) for given, result in zip(sources, run(cases))]
+def outcome() -> Outcomes:
+    def sources(number: int) -> list[np.ndarray]:
+        form, _ = CASES[number]
+        return [integers(f"{form.mnemonic}{at}", 32, COUNT) for at in range(len(form.operands) - 1)]
+
+    def case(number: int, given: list[np.ndarray]) -> Case:
+        form, parts = CASES[number]
+        return Case(form.mnemonic, tuple(given), selectors=parts)
+
+    return Outcomes(range(len(CASES)), sources, case)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -143,9 +146,9 @@ def _simd(form: Form, selectors: tuple[str, ...], sources: list[int]) -> int:
 @pytest.mark.parametrize("index", range(len(CASES)), ids=[
     f"{form.mnemonic}-{len(form.operands)}{''.join(f',{s}' for s in parts)}" for form, parts in CASES
 ])
-def test_video(index: int, outcome: Any) -> None:
+def test_video(index: int, outcome: Outcomes) -> None:
     form, selectors = CASES[index]
-    sources, results = outcome[index]
+    sources, (results,) = outcome[index]
     reference = _mad if form.opcode == "vmad" else _simd if form.opcode[-1] in "24" else _scalar
     wrong = []
     for at in range(COUNT):
