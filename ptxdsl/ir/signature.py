@@ -7,6 +7,8 @@ launcher packs by it, the emulator reads by it.
 from __future__ import annotations
 
 import inspect
+import linecache
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from . import module as ir
 
 __all__ = [
     "Array", "ArrayType", "ConstType", "HandleType", "KernelParameter", "Ptr", "PtrType", "Signature", "TensorMap",
-    "TensorMapType", "closure_of",
+    "TensorMapType", "closure_of", "definition_of",
 ]
 
 T = TypeVar("T")
@@ -202,7 +204,7 @@ class Signature:
         ``from __future__ import annotations``, may use them.
         """
         code = function.__code__
-        loc = Loc(code.co_filename, code.co_firstlineno)
+        loc = definition_of(code)
         annotations = _annotations(function, names)
         count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         if code.co_posonlyargcount or code.co_flags & _MANY or function.__defaults__:
@@ -249,8 +251,19 @@ def _annotations(function: Callable[..., object], names: Mapping[str, Any] | Non
         code = function.__code__
         raise TraceError(
             f"an annotation of kernel `{function.__name__}` cannot be evaluated: {error}",
-            loc=Loc(code.co_filename, code.co_firstlineno),
+            loc=definition_of(code),
         ) from None
+
+
+def definition_of(code: CodeType) -> Loc:
+    """The line of a function's ``def``, behind its decorators; the first that Python knows where there is no source."""
+    first = Loc(code.co_filename, code.co_firstlineno)
+    if not first.source.startswith("@"):
+        return first
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno :]
+    begins = re.compile(rf"\s*(async\s+)?def\s+{re.escape(code.co_name)}\b")
+    behind = next((number for number, line in enumerate(lines, 1) if begins.match(line)), 0)
+    return Loc(code.co_filename, code.co_firstlineno + behind)
 
 
 def closure_of(function: Callable[..., object]) -> dict[str, Any]:

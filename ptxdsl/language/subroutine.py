@@ -16,7 +16,7 @@ from typing import Any, overload
 
 from .. import ir
 from ..errors import Loc, PtxTypeError, TraceError, caller
-from ..ir.signature import HandleType, KernelParameter, PtrType, Signature
+from ..ir.signature import HandleType, KernelParameter, PtrType, Signature, definition_of
 from ..isa import lookup
 from ..isa.directives import DIRECTIVES
 from ..types import ScalarType, pred, u64
@@ -102,7 +102,7 @@ class Subroutine(PickledAsFunction):
         self._function = function
         self._linkage = linkage
         self._directives: list[ir.Directive] = [("noreturn", ())] if noreturn else []
-        self.loc = Loc(function.__code__.co_filename, function.__code__.co_firstlineno)
+        self.loc = definition_of(function.__code__)
         self._signature = Signature.of(function, names)
         for parameter in self._signature.parameters:
             if not isinstance(parameter.annotation, (ScalarType, PtrType, HandleType)):

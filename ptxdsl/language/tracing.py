@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .. import ir
 from ..errors import Loc, PtxError, TraceError, UnknownInstruction, did_you_mean, similar
-from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature
+from ..ir.signature import ArrayType, HandleType, KernelParameter, PtrType, Signature, definition_of
 from ..isa import Form, lookup, targets
 from ..types import ScalarType, u64
 from .block_needs import BlockNeed, BoxNeed
@@ -69,7 +69,7 @@ def traced(
     """
     assert isinstance(function, FunctionType)
     code = function.__code__
-    loc = Loc(code.co_filename, code.co_firstlineno)
+    loc = definition_of(code)
     unused_expressions.check_helpers(function)
     signature = signature or Signature.of(function)
     new = Trace(name or function.__name__, loc, arch, code)

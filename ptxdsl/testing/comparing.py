@@ -34,11 +34,23 @@ class Difference:
 
     def __str__(self) -> str:
         place = f"{self.name}[{', '.join(map(str, self.index))}]"
-        apart = f", {self.ulps:.4g} ulp apart" if np.isfinite(self.ulps) else ""
+        whole = isinstance(self.first, (bool, np.bool_, np.integer))
+        apart = f", {self.ulps:.4g} ulp apart" if np.isfinite(self.ulps) and not whole else ""
+        first, second = _told_apart(self.first, self.second)
+        before = f"{self.before:.4g}" if isinstance(self.before, (float, np.floating)) else self.before
         return (
-            f"{self.name}: {self.count:,} of {self.size:,} elements differ; most {place}, which was {self.before}: "
-            f"{self.first} and {self.second}{apart}"
+            f"{self.name}: {self.count:,} of {self.size:,} elements differ; most {place}, which was {before}: "
+            f"{first} and {second}{apart}"
         )
+
+
+def _told_apart(one: Any, other: Any) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to see that they differ, and four at least."""
+    if not isinstance(one, (float, np.floating)) or not (np.isfinite(one) and np.isfinite(other)):
+        return str(one), str(other)
+    digits = range(4, 18) if float(one) != float(other) else (6,)
+    shown = ((f"{float(one):.{digit}g}", f"{float(other):.{digit}g}") for digit in digits)
+    return next((each for each in shown if each[0] != each[1]), (f"{float(one):.6g}", f"{float(other):.6g}"))
 
 
 @dataclass

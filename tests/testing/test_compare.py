@@ -9,6 +9,7 @@ import pytest
 
 import ptxdsl
 from ptxdsl import Array, LaunchError, MemoryFault, Ptr, compare, f16, f32, ptx, ptx_kernel, u32, use, when
+from ptxdsl.testing.comparing import Difference
 
 pytestmark = pytest.mark.emulator
 
@@ -132,3 +133,21 @@ def test_a_seed_repeats() -> None:
 def test_nothing_to_compare() -> None:
     with pytest.raises(LaunchError, match="^there is no numpy array among the arguments, so nothing to compare\n"):
         compare(scaled[1, 1], fused[1, 1], 3)
+
+
+def test_differences_have_the_digits_that_show_them() -> None:
+    def told(before: object, first: object, second: object, apart: float) -> str:
+        return str(Difference(0, "y", 3, 1000, (3, 5), before, first, second, apart))
+
+    start = "y: 3 of 1,000 elements differ; most y[3, 5], which was "
+    close = np.nextafter(np.float64(2 / 3), 1)
+    assert told(np.float64(1 / 3), np.float64(2 / 3), close, 1.0) == (
+        f"{start}0.3333: 0.6666666666666666 and 0.6666666666666667, 1 ulp apart"
+    )
+    assert told(np.float64(1 / 3), np.float64(2 / 3), np.float64(0.7), 3e14) == (
+        f"{start}0.3333: 0.6667 and 0.7, 3e+14 ulp apart"
+    )
+    assert told(np.float32(1), np.float32(1.0000001), np.float32(1), 1.0) == f"{start}1: 1.0000001 and 1, 1 ulp apart"
+    assert told(np.float32(1), np.float32(0.0), np.float32(-0.0), 0.0) == f"{start}1: 0 and -0, 0 ulp apart"
+    assert told(np.float32(1), np.float32("nan"), np.float32(2), np.inf) == f"{start}1: nan and 2.0"
+    assert told(np.uint32(7), np.uint32(8), np.uint32(9), 1.0) == f"{start}7: 8 and 9"
