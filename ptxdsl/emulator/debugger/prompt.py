@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import cmd
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import IO, Any
 
-from ...errors import LaunchError, caller
+from ...errors import LaunchError, caller, did_you_mean, similar
 from ..machine.layout import LANES
 from ..machine.unsupported import render
 from ..tools.observed_thread import formatted, index_of, within
@@ -116,7 +117,7 @@ class _Prompt(Debugger, cmd.Cmd):
         return self._after(back(self.launch, "instruction"))
 
     def do_reverse_next(self, _: str) -> bool:
-        """reverse-next: go back to the begin of the line, or of the line before."""
+        """reverse-next: go back to the beginning of the line, or of the line before."""
         return self._after(back(self.launch, "into"))
 
     def do_reverse_continue(self, _: str) -> bool:
@@ -194,7 +195,30 @@ class _Prompt(Debugger, cmd.Cmd):
     def parseline(self, line: str) -> tuple[str | None, str | None, str]:
         """Commands may have hyphens."""
         name, _, rest = line.strip().partition(" ")
-        return super().parseline(f"{name.replace('-', '_')} {rest}" if "-" in name else line)
+        spelled = name.replace("-", "_")
+        return super().parseline(f"{spelled} {rest}" if hasattr(self, f"do_{spelled}") else line)
+
+    def default(self, line: str) -> None:
+        """What is no command."""
+        name = line.split(maxsplit=1)[0]
+        known = [each.replace("_", "-") for each in self._commands() if len(each) > 2]
+        value = f"`print {line}` for the value of a variable; `help` names the commands"
+        hint = did_you_mean(similar(name, known, cutoff=0.6), otherwise=value)
+        raise DebugError(f"`{name}` is no command", hint=hint)
+
+    def do_help(self, arg: str) -> None:
+        """help, help COMMAND: what the commands do, or one."""
+        commands, name = self._commands(), arg.replace("-", "_")
+        if arg and name not in commands:
+            self.default(arg)
+        shorter = {function: short for short, function in commands.items() if len(short) <= 2}
+        for function in dict.fromkeys([commands[name]] if arg else commands.values()):
+            short = f" ({shorter[function]})" if function in shorter else ""
+            self.say(f"{inspect.cleandoc(function.__doc__ or '')}{short}")
+
+    def _commands(self) -> dict[str, Callable[..., object]]:
+        """The commands by name, short ones too."""
+        return {name[3:]: getattr(type(self), name) for name in self.get_names() if name.startswith("do_")}
 
     do_s, do_n, do_c, do_q = do_step, do_next, do_continue, do_quit
     do_b, do_p, do_r, do_w = do_break, do_print, do_registers, do_where

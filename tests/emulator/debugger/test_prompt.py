@@ -108,6 +108,29 @@ def test_what_is_no_expression() -> None:
     assert told[len(wrong) + 1].startswith("no instruction comes from line 1; lines with instructions: ")
 
 
+@pytest.mark.parametrize(("command", "answer"), [
+    ("prnt acc", ["`prnt` is no command", "  hint: did you mean `print`?"]),
+    ("reverse-stp", ["`reverse-stp` is no command", "  hint: did you mean `reverse-step`?"]),
+    ("x[2]-1", [
+        "`x[2]-1` is no command",
+        "  hint: `print x[2]-1` for the value of a variable; `help` names the commands",
+    ]),
+    ("help reverse-step", ["reverse-step: go back to the instruction before. (rs)"]),
+    ("help rs", ["reverse-step: go back to the instruction before. (rs)"]),
+    ("help foo", [
+        "`foo` is no command", "  hint: `print foo` for the value of a variable; `help` names the commands",
+    ]),
+])
+def test_what_is_no_command(command: str, answer: list[str]) -> None:
+    assert session(f"{command}; c", line_of("the end"))[2:-1] == answer
+
+
+def test_help_has_a_line_for_each_command() -> None:
+    lines = session("help; c", line_of("the end"))[2:-1]
+    assert len(lines) == 14
+    assert "who NAME, who x[3], who *ADDRESS: the instruction and the thread that have written it last." in lines
+
+
 def test_helpers_are_frames() -> None:
     lines = session("where; rn; c; c", line_of("in the helper"), thread=3)
     called = f"{__file__}:{line_of('the call')}: parts[1].set(scaled(a[1, 2]))  # the call"
