@@ -19,6 +19,7 @@ from ..types import ScalarType, u64
 from .block_needs import BlockNeed, BoxNeed
 from .builder import Trace, activated, current
 from .errors import described
+from .fragments import untype_fragments
 from .introspection.call_sites import is_user_file
 from .memory.addresses import ReadOnly
 from .memory.arrays import View, row_major
@@ -243,6 +244,7 @@ def finish(trace: Trace, head: ir.Function) -> ir.Function:
     """``head`` with the registers, variables and body that were traced."""
     if not _returned(trace.body):
         trace.emit(lookup("ret")[0], (), loc=_last(trace))
+    untype_fragments(trace)
     return ir.Function(
         head.name, head.kind, head.parameters, head.results, head.directives, trace.registers, trace.variables,
         [*trace.prologue, *trace.body], head.linkage, trace.prototypes, trace.tables,
