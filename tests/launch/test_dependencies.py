@@ -214,6 +214,12 @@ IGNORED: dict[str, tuple[str, str]] = {
     "a lambda that is the same": (kernel("out[0] = f()", "def make(n): return lambda: n\nf = make(1)"), "f = make(1)"),
     "numbers that were drawn": (kernel("out[0] = R", "import random\nR = 3"), "random.random()"),
     "a module's other names": (kernel("out[0] = int(math.floor(1.5))"), "math.TILE = 1"),
+    "other names of a module of kernels": (
+        kernel("out[0] = storage.BYTES", "from ptxdsl.kernels import storage"), "storage.TILE = 1"
+    ),
+    "the modules that are loaded": (
+        kernel("out[0] = int('math' in sys.modules)", "import sys"), "sys.modules['module_of_a_test'] = math"
+    ),
     "an enumeration": (
         kernel("out[0] = int(m is M.A)", "class M(enum.Enum):\n    A = 1\n    B = 2\nm = M.A"), "m = M(1)"
     ),
@@ -232,7 +238,9 @@ def test_a_change_of_no_meaning_is_not_traced_again(name: str) -> None:
         assert notebook.launched() == before
         assert notebook.traces == 1
     finally:
-        sys.modules["math"].__dict__.pop("TILE", None)
+        sys.modules.pop("module_of_a_test", None)
+        for module in ("math", "ptxdsl.kernels.storage"):
+            getattr(sys.modules.get(module), "__dict__", {}).pop("TILE", None)
 
 
 def test_what_was_traced_before_is_kept() -> None:

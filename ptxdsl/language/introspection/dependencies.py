@@ -138,6 +138,8 @@ class _Search:
         kind = type(value)
         if kind in NUMBERS:
             return contents(value)
+        if value is sys.modules:  # which holds everything
+            return Same(value)
         known = self._first(value)
         if known is not None:
             return known
@@ -288,7 +290,7 @@ class _Search:
         kind = type(value)
         if kind is ModuleType:
             names = names_of_module(value)
-            if name not in names or package_of(str(names.get("__name__"))) == "ptxdsl":
+            if name not in names or (package_of(str(names.get("__name__"))) == "ptxdsl" and not self._enters(names)):
                 return self.whole(value)
             return self._stepped(names, name, rest, used=used)
         if kind is FunctionType and name in value.__dict__:
