@@ -65,10 +65,10 @@ def compared(kernel: Any, *arguments: Any, size: Any = 4, blocks: int = BLOCKS) 
 
 @ptx_kernel
 def turned(x: Ptr[u32], y: Ptr[u32], *, apart: bool) -> None:
-    """Each block reads what the next one of its cluster has loaded."""
+    """Each block reads what the next one of its cluster has stored, at places that no proof knows."""
     mine = shared(u32, THREADS)
     i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
-    mine[ptx.tid.x] = x[i] * 3
+    mine[ptx.tid.x ^ (x[i] >> 31)] = x[i] * 3
     if apart:
         cluster.arrive()
         x[i] = ptx.tid.x
@@ -81,11 +81,11 @@ def turned(x: Ptr[u32], y: Ptr[u32], *, apart: bool) -> None:
 
 @ptx_kernel
 def counted(x: Ptr[u32], bins: Ptr[u32]) -> None:
-    """A histogram in the shared memory of two blocks, added up in global memory."""
+    """A histogram in the shared memory of two blocks, added up in global memory, at places that no proof knows."""
     mine = shared(u32, THREADS)
-    mine[ptx.tid.x] = 0
-    cluster.sync()
     bin_ = x[ptx.ctaid.x * ptx.ntid.x + ptx.tid.x] % (2 * THREADS)
+    mine[ptx.tid.x ^ (bin_ >> 31)] = 0
+    cluster.sync()
     place = cluster.at(mine, bin_ // THREADS)
     ptx.red.shared__cluster.add.u32(place.at(bin_ % THREADS), 1)
     cluster.sync()
