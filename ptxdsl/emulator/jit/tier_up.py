@@ -48,7 +48,7 @@ def note_time(code: Code, seconds: float) -> None:
     A block function that another process has made is on disk, and taken long before: it takes a millisecond.
     """
     code.seconds += seconds
-    if code.unoptimised:
+    if code.unoptimised or (_optimises and not _compiling):  # the thread of the parent, where this is a fork's child
         code.unoptimised = False
         _begin(None)
     recall = code.recall_block_function

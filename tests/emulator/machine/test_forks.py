@@ -59,12 +59,15 @@ from ptxdsl.emulator.runtime import alone
 
 launch(1, 1000)
 launch(2, 300, sanitize="all")
+for thread in threading.enumerate():
+    if thread.name == tier_up.THREAD:  # it would take what waits below
+        thread.join()
 waiting = SimpleNamespace(tiered_up=True, seconds=0.0)
 ready, go = threading.Event(), threading.Event()
 
 def hold():
     alone.enter(SimpleNamespace(locks=False))
-    tier_up._compiling = True
+    tier_up._compiling = tier_up._optimises = True
     tier_up._waiting.append(waiting)
     properties = locks._of_cached_properties() if sys.version_info < (3, 12) else ()
     for lock in (*locks._made, *properties):
@@ -80,6 +83,7 @@ ready.wait()
 def work():
     assert not tier_up._compiling and not tier_up._waiting and not waiting.tiered_up and not library()._compiling
     launch(1, 1000)
+    assert not tier_up._optimises or tier_up._compiling
     launch(3, 200_000)
     launch(4, 300, sanitize="all")
 
