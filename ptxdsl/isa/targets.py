@@ -19,7 +19,8 @@ from ..errors import TargetError, caller
 from .specs import Need
 
 __all__ = [
-    "FORMER", "LATEST", "LEGACY", "MEMORY", "PORTABLE_CLUSTER", "TARGETS", "Limits", "Multiprocessor", "Target",
+    "FORMER", "LATEST", "LEGACY", "MANY_PARAMETERS", "MEMORY", "MOST_PARAMETERS", "PARAMETERS", "PORTABLE_CLUSTER",
+    "TARGETS", "Limits", "Multiprocessor", "Target",
     "assembled", "introduced", "limits", "lowest", "multiprocessor", "satisfies", "served", "serves", "unmet",
     "version_text",
 ]
@@ -152,6 +153,10 @@ MEMORY = {"local": 512 << 10, "const": 64 << 10}
 """The bytes of a thread's local memory, and of a module's constant memory, on every target."""
 
 
+PARAMETERS, MOST_PARAMETERS = 4352, 32764
+"""The bytes of an entry's parameters everywhere, and where there is MANY_PARAMETERS."""
+MANY_PARAMETERS = (Need((8, 1), ("sm_70",)),)
+
 PORTABLE_CLUSTER = 8
 """Blocks of a cluster that every GPU with clusters can place; a kernel is asked for more by an attribute."""
 
@@ -173,7 +178,6 @@ class Limits(NamedTuple):
     block_registers: int = 65536
     barriers: int = 16
     cluster: int = 1
-    parameters: int = 4352
     local: int = 512 << 10
 
 
@@ -275,4 +279,4 @@ def limits(target: str) -> Limits:
     number = _ALL[target].number
     unit = _MULTIPROCESSORS.get(80 if number == 82 else number, _MULTIPROCESSORS[90])  # old PTX runs on newer GPUs
     cluster = 1 if number < 90 else 16 if number < 120 else PORTABLE_CLUSTER
-    return Limits(shared=unit.shared - unit.reserved, cluster=cluster, parameters=4352 if number < 90 else 32764)
+    return Limits(shared=unit.shared - unit.reserved, cluster=cluster)

@@ -56,8 +56,10 @@ def _plain(number: Any) -> Any:
 def add(module: Module, entry: str, directives: Sequence[Directive], arch: str, loc: Loc) -> None:
     """Add performance directives to an entry; the module's version and target rise to what they need."""
     names = [name for name, _ in directives]
-    if "maxntid" in names and "reqntid" in names:
-        raise TraceError("maxntid and reqntid exclude each other", loc=loc, hint="reqntid alone says both")
+    for name in names:
+        if name in DIRECTIVES and DIRECTIVES[name].excludes in names:
+            hint = "reqntid alone says both" if "reqntid" in names else "leave one of them out"
+            raise TraceError(f"{name} and {DIRECTIVES[name].excludes} exclude each other", loc=loc, hint=hint)
     if "minnctapersm" in names and not {"maxntid", "reqntid"}.intersection(names):
         raise TraceError("minnctapersm means nothing without maxntid or reqntid", loc=loc, hint="`maxntid=256`")
     needs = tuple(need for name in names if name in DIRECTIVES for need in DIRECTIVES[name].needs)

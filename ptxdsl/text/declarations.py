@@ -27,6 +27,7 @@ _OUTSIDE = {
 _OPAQUE = {"texref", "samplerref", "surfref"}
 MOST_REGISTERS = 1 << 20
 LARGEST_ALIGNMENT = 1 << 20
+LARGEST_VECTOR = 128
 MOST_DIMENSIONS = 64
 LARGEST = {**MEMORY, "shared": 228 << 10, "param": 1 << 20, "global": 1 << 40}
 """The bytes that a variable can have: what a GPU has, or more than any has."""
@@ -53,9 +54,13 @@ def _instead(kind: ScalarType) -> str | None:
 
 def vector_type(source: Source, space: str) -> tuple[ScalarType, int]:
     """A ``.type``, and the length of the vector, 0 for none: ``.v2`` or ``.v4`` may stand on either side of it."""
+    at = source.peek()
     before = _vector_length(source)
     kind = scalar_type(source, space)
-    return kind, before or _vector_length(source)
+    lanes = before or _vector_length(source)
+    if lanes * kind.bits > LARGEST_VECTOR:
+        source.fail(f"a vector of {lanes} times {kind.bits} bits, and the largest has {LARGEST_VECTOR}", at.start)
+    return kind, lanes
 
 
 def _vector_length(source: Source) -> int:
@@ -171,7 +176,7 @@ def directives(source: Source) -> list[ir.Directive]:
         if name not in DIRECTIVES:
             known = ", ".join(f".{known}" for known in DIRECTIVES)
             source.fail(f"`.{name}` is no directive of a function", token.start, hint=f"there are {known} and .pragma")
-        least, most, _ = DIRECTIVES[name]
+        least, most = DIRECTIVES[name][:2]
         values = _numbers(source) if most else []
         if any(value >> 32 for value in values):
             source.fail(f"a number of `.{name}` that does not fit in 32 bits", token.start)
@@ -266,10 +271,9 @@ def _initialise(source: Source, variable: ir.Variable) -> None:
         what = f".{kind.__name__}" if variable.space in ("global", "const") else f".{variable.space}"
         source.fail(f"{with_article(what)} variable has no initial value", at.start)
     if not shape:
-        braced = source.accept("{")
+        if at.text == "{":
+            source.fail(f"braces around the initial value of {variable.name}, which is no array", at.start)
         variable.values = (_element(source, kind),)
-        if braced:
-            source.expect("}", "an initial value")
         return
     values = _braces(source, kind, len(shape))
     if shape[0] is None:

@@ -105,6 +105,8 @@ class _Parser(Context):
         size = self.source.integer("an address size")
         if size not in (32, 64):
             self.source.fail(f"an address size of {size}, which is neither 32 nor 64", token.start)
+        if self.sized:
+            self.source.fail("a second `.address_size`", token.start)
         self.result.address_size = size
         self.sized = True
 

@@ -13,7 +13,6 @@ from operator import itemgetter
 
 from .. import ir
 from ..analysis.definite_assignment import Block, assigned, early_reads
-from ..isa.directives import DIRECTIVES
 from ..isa.legacy import legacy_needs
 from ..isa.targets import serves, version_text
 from .declarations import ModuleContext, fail
@@ -50,9 +49,9 @@ def _declarations(module: ModuleContext, function: ir.Function) -> None:
     """What the version and target must have for the directives and types of a function."""
     module.attributes(function.attributes)
     for prototype in (function, *function.prototypes.values()):
-        for name, _ in prototype.directives:
-            if name in DIRECTIVES:
-                module.needs(DIRECTIVES[name].needs, f"`.{name}`", None)
+        module.directives(prototype)
+    if function.kind == "entry":
+        module.parameters(function)
     for kind in set(map(itemgetter(1), function.registers)):
         module.type(kind, "a register")
     for variable in function.variables:

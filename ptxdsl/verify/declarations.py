@@ -10,7 +10,7 @@ from ..errors import Loc, VerifyError, did_you_mean, similar
 from ..ir import SpecialRegister
 from ..isa import Form, Need
 from ..isa import targets
-from ..isa.directives import TARGET_OPTIONS, VARIABLE_ATTRIBUTES
+from ..isa.directives import DIRECTIVES, TARGET_OPTIONS, VARIABLE_ATTRIBUTES
 from ..isa.targets import version_text
 from ..types import ScalarType
 from .form_plans import FormPlan
@@ -50,6 +50,10 @@ class ModuleContext:
         for variable in module.variables:
             self.variable(variable)
         self.fits("const", module.variables)
+        for name, numbers in module.directives:
+            for function in map(str, numbers) if name == "alias" else ():
+                if function not in self.functions:
+                    fail(f"an alias names {function}, which is no function here", hint=near(function, self.functions))
 
     def _names(self) -> None:
         defined: set[str] = set()
@@ -63,6 +67,9 @@ class ModuleContext:
         """A variable, its type, and the symbols of its initial values."""
         self.type(variable.type, f"the variable {variable.name}")
         self.attributes(variable.attributes)
+        if variable.type.__name__ == "samplerref" and "texmode_independent" not in self.module.target_options:
+            hint = f"write `.target {self.module.target}, texmode_independent`"
+            fail(f"{variable.name} is a .samplerref, and textures have samplers of their own here", hint=hint)
         for value in variable.values or ():
             if not isinstance(value, int) and value.symbol not in self.variables and value.symbol not in self.functions:
                 fail(
@@ -80,6 +87,37 @@ class ModuleContext:
         """Whether the version and target have what stands in ``.attribute(...)``."""
         for name, _ in attributes:
             self.needs(VARIABLE_ATTRIBUTES[name].needs, f"`.attribute(.{name})`", None)
+
+    def directives(self, function: ir.Function) -> None:
+        """What stands at the head of a function or prototype: its numbers, and what excludes what."""
+        names = [name for name, _ in function.directives]
+        for name, numbers in function.directives:
+            if name not in DIRECTIVES:
+                continue
+            spec = DIRECTIVES[name]
+            self.needs(spec.needs, f"`.{name}`", None)
+            if spec.until is not None and self.module.version >= spec.until:
+                fail(f"`.{name}` of {function.name} is gone since PTX {version_text(spec.until)}")
+            if any(isinstance(number, int) and number < spec.lowest for number in numbers):
+                fail(f"`.{name}` of {function.name} has a 0, and wants positive numbers")
+            if spec.excludes in names:
+                fail(f"`.{name}` and `.{spec.excludes}` of {function.name} exclude each other", hint="drop one of them")
+        if "noreturn" in names and function.results:
+            fail(f"{function.name} is `.noreturn`, and has a result")
+
+    def parameters(self, entry: ir.Function) -> None:
+        """The parameters of an entry: whether they are in memory, and not too large together."""
+        nbytes = 0
+        for parameter in entry.parameters:
+            if parameter.space == "reg":
+                hint = f"declare it `.param .{parameter.type} {parameter.name}`"
+                fail(f"the parameter {parameter.name} of the entry {entry.name} is a register", hint=hint)
+            align = parameter.align or parameter.type.bytes
+            nbytes = -(-nbytes // align) * align + parameter.nbytes
+        if nbytes > targets.MOST_PARAMETERS:
+            fail(f"the parameters of {entry.name} have {nbytes} bytes, and they can have {targets.MOST_PARAMETERS}")
+        if nbytes > targets.PARAMETERS:
+            self.needs(targets.MANY_PARAMETERS, f"{entry.name} with {nbytes} bytes of parameters", None)
 
     def type(self, kind: ScalarType, what: str) -> None:
         """Whether variables and registers of a type exist in this version."""

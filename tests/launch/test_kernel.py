@@ -160,6 +160,8 @@ def test_directives_are_what_ptxas_takes(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "message", "kind"),
     [({"maxntid": 32, "reqntid": 32}, "maxntid and reqntid exclude each other", TraceError),
+     ({"reqnctapercluster": 2, "maxclusterrank": 2}, "reqnctapercluster and maxclusterrank exclude each other",
+      TraceError),
      ({"minnctapersm": 2}, "minnctapersm means nothing without maxntid or reqntid", TraceError),
      ({"reqnctapercluster": 2, "arch": "sm_80"}, "kernel `k` is for sm_80, and its directives need sm_90",
       TargetError)],

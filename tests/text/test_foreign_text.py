@@ -106,6 +106,8 @@ TAKEN = [
     (module("cp.async.bulk.prefetch.L2.global.L2::evict_last [%rd1], 16;", "", "sm_107f", "9.4"), "evict_last"),
     (module("tcgen05.mma.cta_group::1.kind::f16.collector::b::use.collector::a::fill [%r1], %rd1, %rd2, %r2, %p1;", "",
             "sm_107f", "9.4"), "collector::a::fill.collector::b::use"),
+    (module("", ".entry e(.param .u8 a, .param .align 4 .b8 s[32760]) { ret; }"), "s[32760]"),
+    (module("", ".entry e() .maxclusterrank 0 { ret; }"), ".maxclusterrank 0"),
 ]
 REFUSED = [
     (module("ld.global.u32 %r1, [16];"),
@@ -148,6 +150,27 @@ REFUSED = [
     (module("ld.u32 %r1, [a];", parameters=".param .u32 a"), None),
     (module("add.f32 %f1, %f2, !%f3;"), "an operand that `not.pred` does not take either"),
     (module("add.s32 _, %r1, %r2;"), None), (module("mad.u32.lo %r1, %r2, %r3, %r4;"), None),
+    # Declarations.
+    (module("", ".global .samplerref s;"), "s is a .samplerref, and textures have samplers of their own here"),
+    (module("", ".global .v4 .f64 v;"), "a vector of 4 times 64 bits, and the largest has 128"),
+    (module(".reg .b128 .v2 q;"), "a vector of 2 times 128 bits, and the largest has 128"),
+    (module("", ".global .u32 a = {5};"), "braces around the initial value of a, which is no array"),
+    (module("", ".address_size 64"), "a second `.address_size`"),
+    (module("", ".extern .func f(); .alias g, f;"), "an alias names g, which is no function here"),
+    (module("", ".func (.param .u32 x) f() .noreturn;"), "f is `.noreturn`, and has a result"),
+    (module("", ".entry e() .reqntid 32 .maxntid 64 { ret; }"), "`.reqntid` and `.maxntid` of e exclude each other"),
+    (module("", ".entry e() .maxclusterrank 4 .reqnctapercluster 2 { ret; }"),
+     "`.maxclusterrank` and `.reqnctapercluster` of e exclude each other"),
+    *[(module("", f".entry e() .{name} {{ ret; }}"), f"`.{name.split()[0]}` of e has a 0, and wants positive numbers")
+      for name in ("maxntid 1, 0", "reqntid 0", "maxnreg 0")],
+    (module("", ".entry e() .maxntid 32 .maxnctapersm 2 { ret; }"), "`.maxnctapersm` of e is gone since PTX 2.1"),
+    (module("", ".entry e(.reg .u32 n) { ret; }"), "the parameter n of the entry e is a register"),
+    (module("", ".entry e(.param .u8 a, .param .align 8 .b8 s[32760]) { ret; }"),
+     "the parameters of e have 32768 bytes, and they can have 32764"),
+    (module("", ".entry e(.param .b8 s[4353]) { ret; }", "sm_60"),
+     "e with 4353 bytes of parameters needs sm_70, and this module is for sm_60"),
+    (module("", ".entry e(.param .b8 s[4353]) { ret; }", version="8.0"),
+     "e with 4353 bytes of parameters needs PTX 8.1, and this module is PTX 8.0"),
 ]
 
 
