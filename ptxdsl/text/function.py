@@ -16,7 +16,7 @@ from ..types import ScalarType
 from . import declarations
 from .escape import unescape
 from .instructions import InstructionReader
-from .reader import LOC, Context
+from .context import LOC, Context
 from .scopes import Scope
 from .source import Token
 

@@ -13,7 +13,8 @@ from ..isa import Form, lookup
 from ..isa.orders import BRACED, reordered
 from ..types import pred
 from .legacy import forms_of
-from .reader import Context, Reader
+from .context import Context
+from .reader import Reader
 
 __all__ = ["InstructionReader"]
 

@@ -14,7 +14,7 @@ from ..errors import did_you_mean, similar
 from ..types import TYPES
 from . import declarations
 from .function import FunctionParser
-from .reader import LOC, Context
+from .context import LOC, Context
 from .source import Source, Token
 
 __all__ = ["parse"]

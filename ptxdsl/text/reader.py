@@ -9,87 +9,26 @@ import re
 from typing import NoReturn
 
 from .. import ir
-from ..errors import InlinedLoc, Loc, ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
+from ..errors import ParseError, PtxTypeError, UnknownInstruction, did_you_mean, similar
 from ..ir.operand_matching import elements, fits
-from ..isa import OperandSpec, lookup, special
+from ..isa import OperandSpec, lookup, special, special_registers
 from ..types import TYPES, ScalarType, f64
-from .escape import unescape
+from .context import Context
 from .numbers import encoded, expression, literal
 from .scopes import Scope, Scopes
-from .source import Source, Token
+from .source import Source
 
-__all__ = ["LOC", "Context", "Reader"]
+__all__ = ["Reader"]
 
-_FILE = re.compile(r'\.file\s+([0-9]{1,9})\s+"((?:\\.|[^"\\])*)"(?:\s*,\s*\d+\s*,\s*\d+)?')
-_SECTION = re.compile(r"\s*([\w.$]+)\s*\{([^}]*)\}")
-LOC = re.compile(
-    r"\s*\.loc\s+([0-9]{1,9})\s+([0-9]{1,9})(?:[ \t]+(\d+))?(?:\s*,\s*function_name\s+[\w$.]+(?:\s*\+\s*\d+)?"
-    r"\s*,\s*inlined_at\s+([0-9]{1,9})\s+([0-9]{1,9})\s+(\d+))?"
-)
-_MOST_CALLS = 16
-"""Calls of inlined functions within each other that a place is given with."""
 _PARTS = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,\[{(])+")
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*$")
 _SYMBOL = re.compile(r"([A-Za-z_$%][\w$]*)([-+].+)$")
+_INDEXED = re.compile(r"([A-Za-z_$%][\w$]*)\s*\[([^\[\]]*)\]$")
 _PLAIN = re.compile(r"(?:-?[1-9][0-9]{0,17})?$")
 _SPECIAL = re.compile(r"%\w+(?:\.[xyzw])?$")
+_COLOURS = {"r": "x", "g": "y", "b": "z", "a": "w"}
+"""Other names of the components of a vector."""
 _SELECTED = re.compile(r"(-?)([A-Za-z_$%][\w$]*)(?:\.([bh][0-7]+))?$")
-
-
-class Context:
-    """What a module gives to its functions: the text, the files that lines are in, names and heads of functions."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.result = ir.Module()
-        self.symbols: dict[str, ir.Symbol] = {}
-        self.heads: dict[str, ir.Function] = {}
-        self.registers: dict[str, ir.Register] = {}
-        self.locals: list[ir.Variable] = []
-        """What every function has: PTX before 3.0 can declare registers and local variables outside."""
-        self._files = {int(m[1]): unescape(m[2]) for m in _FILE.finditer(source.text)}
-        self._locs: dict[tuple[str, str], Loc | None] = {}
-        self._calls: dict[tuple[str, ...], tuple[str, ...]] = {}
-        """Where a place, its file, line and column, has been inlined last."""
-
-    def location(self, match: re.Match[str]) -> Loc | None:
-        """What a ``.loc`` means; None for line 0, and where no ``.file`` has the number."""
-        file, line, column, *call = match.groups()
-        loc = self._line(file, line)
-        place = (file, line, column)
-        if call[0] is None:
-            self._calls.pop(place, None)
-            return loc
-        at = self._calls[place] = tuple(call)
-        callers: list[Loc] = []
-        while at and len(callers) < _MOST_CALLS:
-            caller = self._line(*at[:2])
-            callers += [caller] if caller is not None else []
-            at = self._calls.get(at, ())
-        return InlinedLoc.of(loc, tuple(callers)) if loc is not None and callers else loc
-
-    def _line(self, file: str, line: str) -> Loc | None:
-        key = (file, line)
-        if key not in self._locs:
-            name = self._files.get(int(file))
-            self._locs[key] = Loc(name, int(line)) if int(line) and name is not None else None
-        return self._locs[key]
-
-    def file(self, token: Token) -> None:
-        """``.file``, all of which have been read before: lines may name files that come after them."""
-        match = _FILE.match(self.source.text, token.start)
-        if match is None:
-            self.source.fail('expected `.file number "name"`', token.start)
-        self.source.at = match.end()
-
-    def section(self, token: Token) -> None:
-        """``.section name { ... }``, kept as it is."""
-        match = _SECTION.match(self.source.text, self.source.at)
-        if match is None:
-            self.source.fail("expected `.section name { ... }`", token.start)
-        self.source.at = match.end()
-        lines = (line.strip() for line in match[2].splitlines())
-        self.result.sections.append((match[1], "\n".join(line for line in lines if line)))
 
 
 class Reader:
@@ -133,17 +72,17 @@ class Reader:
             return number
         text = text.strip()
         head = text[:1]
-        if head == "[":
-            return self._address(text, spec)
-        if head == "{":
-            return self._vector(text, spec)
+        if head in ("[", "{"):
+            return (self._address if head == "[" else self._vector)(text, spec)
         if _NAME.match(text):
             return self._named(text, spec)
         if head == "!":
             if isinstance(found := self.names.get(text[1:].lstrip()), ir.Register):
                 return self._negated(found, spec)
+        elif match := _INDEXED.match(text):
+            return self._indexed(match[1], match[2].strip(), text, spec)
         elif head == "%" and "+" not in text:
-            return self._percent(text)
+            return self._percent(text, spec)
         elif (match := _SYMBOL.match(text)) and match[1] != "WARP_SZ":
             return self._offset_symbol(match[1], match[2], text, spec)
         elif match := _SELECTED.match(text):
@@ -173,7 +112,7 @@ class Reader:
         if text == "WARP_SZ":
             return self._number(text, spec)
         if text[0] == "%":
-            return self._percent(text)
+            return self._percent(text, spec)
         return self.unknown(text)
 
     def _address_of(self, symbol: ir.Symbol, spec: OperandSpec) -> ir.Operand:
@@ -188,7 +127,7 @@ class Reader:
         plain = TYPES[f"u{kind.bits}"]
         return self.make(f"mov.{plain}", plain, symbol)
 
-    def _percent(self, text: str) -> ir.Operand:
+    def _percent(self, text: str, spec: OperandSpec) -> ir.Operand:
         """A special register, a part of a register, or a mistake."""
         base, _, rest = text.partition(".")
         if base in self.names:
@@ -197,6 +136,11 @@ class Reader:
             if match and isinstance(found, ir.Register):
                 return ir.Selected(found, match[3])
             self.fail(f"{base} has no part `.{rest}`", text)
+        if base in special_registers() and (components := special_registers()[base].components):
+            rest = _COLOURS.get(rest, rest)
+            if rest == "w" and "w" not in components:
+                return self._number("0", spec)  # the fourth component of all
+            text = f"{base}.{rest}" if rest else base
         if _SPECIAL.match(text):
             try:
                 special(text)
@@ -265,6 +209,33 @@ class Reader:
         if not isinstance(found, ir.Symbol):
             self.fail(f"`{text}` is no operand: {name} is no variable", text)
         return self._address_of(ir.Symbol(found.symbol, self._integer(rest)), spec)
+
+    def _indexed(self, name: str, index: str, text: str, spec: OperandSpec) -> ir.Operand:
+        """``array[2]``, the address of an element of one number, and its memory where an instruction accesses that.
+
+        ptxas has the index in a register too, without a sign.
+        """
+        found = self.names.get(name) or self.context.symbols.get(name)
+        declared = (*self.result.variables, *self.context.result.variables, *self.context.locals)
+        array = next((v for v in declared if found == ir.Symbol(v.name) and v.shape), None)
+        if array is None:
+            self.fail(f"`{text}`: {name} is no array", text)
+        symbol, size, register = ir.Symbol(array.name), array.type.bytes, self.names.get(index)
+        is_memory = spec.kind == "address"
+        if not isinstance(register, ir.Register):
+            offset = self._integer(index) * size
+            return ir.Address(symbol, offset) if is_memory else ir.Symbol(array.name, offset)
+        has = register.type.bits
+        if register.type.kind not in "bus" or has < 32:
+            self.fail(f"`{text}`: the index {index} is a .{register.type}", text, "an index has 32 or 64 bits")
+        bits = self.context.result.address_size if is_memory or spec.type is None else spec.type.bits
+        kind = TYPES[f"u{bits}"]
+        if has > bits:
+            register, has = self.make(f"cvt.u{bits}.u64", kind, register), bits
+        base = self.make(f"mov.u{bits}", kind, symbol)
+        factor = ir.Immediate(size, TYPES[f"u{has}"])
+        element = self.make(f"mad.wide.u{has}" if has < bits else f"mad.lo.u{bits}", kind, register, factor, base)
+        return ir.Address(element) if is_memory else element
 
     def make(self, mnemonic: str, kind: ScalarType, *operands: ir.Operand) -> ir.Register:
         """A register for what ptxas takes as an operand and PTX does not have: ``%r1+4``, a number for a predicate.

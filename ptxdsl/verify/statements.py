@@ -131,6 +131,11 @@ class StatementChecker:
         except UnknownInstruction as error:
             self.fail(statement, error.message, error.hint)
         self.module.needs(found.needs, operand.special, self.loc(statement))
+        if found.components and "." not in operand.special:
+            if not statement.form.operands[0].count:
+                message = f"{operand.special} is a vector, and `{statement.form.mnemonic}` wants one number"
+                self.fail(statement, message, f"name a component: `{operand.special}.{found.components[0]}`")
+            return operand
         self.module.specials.add(operand)
         return operand
 
@@ -229,6 +234,8 @@ class StatementChecker:
         for given, asked, what in (
             (call.results, callee.results, "result"), (call.arguments, callee.parameters, "argument"),
         ):
+            if len(asked) == len(given) + 1 and None in asked[-1].shape:
+                asked = asked[:-1]  # an array without a size takes any number of further arguments, and none
             if len(given) != len(asked):
                 count = f"{len(asked)} {what}{'' if len(asked) == 1 else 's'}"
                 self.fail(call, f"{callee.name} has {count}, and the call gives {len(given)}", None)

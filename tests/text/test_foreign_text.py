@@ -108,6 +108,19 @@ TAKEN = [
             "sm_107f", "9.4"), "collector::a::fill.collector::b::use"),
     (module("", ".entry e(.param .u8 a, .param .align 4 .b8 s[32760]) { ret; }"), "s[32760]"),
     (module("", ".entry e() .maxclusterrank 0 { ret; }"), ".maxclusterrank 0"),
+    # Elements of arrays, components of special registers, a call without the variable arguments.
+    (module("mov.u64 %rd1, g[3];", ".global .v4 .f32 g[4];"), "mov.u64 %rd1, g+12;"),
+    (module("ld.shared.u16 %h1, s[0x2];", ".shared .u16 s[4];"), "ld.shared.u16 %h1, [s+4];"),
+    (module("st.local.v2.u32 l[1], {%r1, %r2};").replace("st.l", ".local .align 8 .u32 l[2][2]; st.l"),
+     "st.local.v2.u32 [l+4], {%r1, %r2};"),
+    (module("ld.const.u32 %r1, c[-1];", ".const .u32 c[4];"), "ld.const.u32 %r1, [c+-4];"),
+    (module("ld.global.f64 %fd1, g[%r1];", ".global .f64 g[4];"), "mad.wide.u32 %made$1, %r1, 8, %made;"),
+    (module("ld.global.f64 %fd1, g[%rd1];", ".global .f64 g[4];"), "mad.lo.u64 %made$1, %rd1, 8, %made;"),
+    (module("mov.u32 %r1, s[%rd2];", ".shared .u32 s[4];"), "cvt.u32.u64 %made, %rd2;"),
+    (module("mov.u32 %r1, %ntid.w;"), "mov.u32 %r1, 0;"), (module("mov.u32 %r1, %ctaid.g;"), "%ctaid.y;"),
+    (module("mov.v4.u32 {%r1, %r2, %r3, %r4}, %tid;"), "{%r1, %r2, %r3, %r4}, %tid;"),
+    (module(".param .b32 a; st.param.b32 [a], 1; call f, (a);", ".func f(.param .b32 a, .param .b8 more[]) { ret; }"),
+     "call f, (a);"),
 ]
 REFUSED = [
     (module("ld.global.u32 %r1, [16];"),
@@ -171,6 +184,11 @@ REFUSED = [
      "e with 4353 bytes of parameters needs sm_70, and this module is for sm_60"),
     (module("", ".entry e(.param .b8 s[4353]) { ret; }", version="8.0"),
      "e with 4353 bytes of parameters needs PTX 8.1, and this module is PTX 8.0"),
+    (module("mov.u32 %r1, %tid;"), "%tid is a vector, and `mov.u32` wants one number"),
+    (module("ld.global.u32 %r1, g[1];", ".global .u32 g;"), "`g[1]`: g is no array"),
+    (module("ld.global.u32 %r1, g[%f1];", ".global .u32 g[4];"), "`g[%f1]`: the index %f1 is a .f32"),
+    (module("ld.global.u32 %r1, g[1.0];", ".global .u32 g[4];"), "`1.0` is no integer"),
+    (module("add.u32 %r1, %r2, s[1];", ".shared .u32 s[4];"), None),
 ]
 
 
