@@ -136,7 +136,7 @@ def test_the_registers_are_the_same(kind: str, name: str, rng: np.random.Generat
     assert compare_counters(was) is was
     x = inputs(kind, rng)
     expected = results(apart, x)
-    assert name in OTHER or len(np.unique(expected[:, 5])) > 2
+    assert name in OTHER or len(np.unique(expected[:, 5])) > 1
     for second_tier in (False, True):
         np.testing.assert_array_equal(results(changed, x, second_tier), expected)
 
