@@ -123,7 +123,7 @@ class Session(Debugger):
         """Wait for what the editor wants, and do it."""
         if self.quitting:
             raise Quit
-        self.parked = True
+        self.parked, self.enters = True, False
         self.listener.stopped(stop)
         action = self._actions.get()
         return self._do(action)
@@ -145,11 +145,12 @@ class Session(Debugger):
         self._actions.put(action)
 
     def pause(self) -> None:
-        """Stop at the next statement of the launch that runs, or of the next one."""
+        """Stop at the next statement of the launch that runs, or of the next one where it has no more."""
+        if self.parked:
+            return
+        self.enters = True  # until it has stopped
         launch = self.launch
-        if launch is None:
-            self.enters = True
-        elif not self.parked:
+        if launch is not None:
             launch.control["PAUSE"] = 1
 
     def quit(self) -> None:

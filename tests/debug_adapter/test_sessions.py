@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 from dap_client import Client, DapError
+from ptxdsl import Ptr, ptx, ptx_kernel, u32
+from ptxdsl.debug_adapter.session import Listener, Session
+from ptxdsl.emulator.debugger.debugged_launch import DebuggedLaunch, Stop
 
 pytestmark = [pytest.mark.emulator, pytest.mark.processes]
 
@@ -401,6 +404,38 @@ def test_pause_and_terminate(adapter: Client, script: Path) -> None:
     adapter.request("terminate")
     assert adapter.end() == 0
     assert "given up" in adapter.text("console")
+
+
+def test_a_pause_as_a_launch_ends_stops_the_next_one() -> None:
+    class Late(Session):
+        def _steer(self, launch: DebuggedLaunch) -> None:
+            super()._steer(launch)
+            self.pause()  # behind its last statement
+
+    class Reasons(Listener):
+        def launched(self, session: Session) -> None:
+            pass
+
+        def say(self, text: str, category: str = "console") -> None:
+            pass
+
+        def stopped(self, stop: Stop) -> None:
+            reasons.append(stop.reason)
+            assert session.launch is not None
+            session.go(session.launch.resume)
+
+    @ptx_kernel
+    def writes(x: Ptr[u32]) -> None:
+        x[ptx.tid.x] = 1
+
+    reasons: list[str] = []
+    session = Late(Reasons(), 1)
+    x = np.zeros(32, np.uint32)
+    with session:
+        for count in range(3):
+            writes.configure(1, 32, backend="emulator")(x)
+            assert reasons == ["entry"] * count
+    assert x.all()
 
 
 def test_a_script_that_fails(adapter: Client, script: Path) -> None:

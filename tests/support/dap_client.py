@@ -6,6 +6,7 @@ import json
 import queue
 import threading
 from collections.abc import Callable
+from time import monotonic
 from typing import IO, Any
 
 __all__ = ["Client", "DapError"]
@@ -58,8 +59,9 @@ class Client:
 
     def wait(self, name: str, accept: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
         """The body of the next event of that name."""
+        end = monotonic() + SECONDS
         while True:
-            event = self._events.get(timeout=SECONDS)
+            event = self._events.get(timeout=max(0.0, end - monotonic()))
             self.seen.append(event)
             if event["event"] == name and accept(event["body"]):
                 return event["body"]  # type: ignore[no-any-return]
