@@ -47,8 +47,8 @@ def variance(n: u32, x: Ptr[f32], out: Ptr[f32]):
 
 
 def test_cancellation_in_a_naive_variance(rng: np.random.Generator) -> None:
-    """E[x^2] - E[x]^2: both are right to seven digits, and their difference to none."""
-    x, out = (1000 + rng.standard_normal(300)).astype(np.float32), np.zeros(1, np.float32)
+    """E[x^2] - E[x]^2: both are right to seven digits, and their difference, an even number, to none."""
+    x, out = (5000 + rng.standard_normal(300)).astype(np.float32), np.zeros(1, np.float32)
     n = followed(variance, 1, 1, 300, x, out)
     wide = x.astype(np.float64)
     total = squares = 0.0
