@@ -25,7 +25,7 @@ from .thread_numbers import Number, same
 from .thread_accesses import Accessed, Asked, ThreadAccesses
 from .warp_barriers import Ordered, Trace
 
-__all__ = ["Execution", "Stored", "execute"]
+__all__ = ["BlockRun", "Execution", "Stopped", "Stored", "execute"]
 
 EFFORT = 48000
 """Statements that are, four for each that has not been executed with the same numbers before."""
@@ -61,7 +61,7 @@ class Execution(NamedTuple):
     """What barriers of some warps order, where there are such."""
 
 
-class _Stop(Exception):
+class Stopped(Exception):
     """Nothing more is known."""
 
 
@@ -74,11 +74,11 @@ def execute(
     ``barriers`` are those that all threads of a block pass; ``accesses`` by their places. ``sizes`` are those of arrays
     in shared and local memory, ``starts`` the addresses of those in shared memory; 0 where it is not known.
     """
-    run = _Run(graph, known, barriers, accesses, sizes, starts)
+    run = BlockRun(graph, known, barriers, accesses, sizes, starts)
     run.most, run.trace.left = effort, run.trace.left * effort // EFFORT
     run.arithmetic.limit(part)
     done = False
-    with contextlib.suppress(_Stop):
+    with contextlib.suppress(Stopped):
         run.run()
         done = True
     inside = run.intervals() if done else None
@@ -87,7 +87,9 @@ def execute(
     return Execution(run.found, inside, aligned, run.early, phases, not done, cuts, run.effort, warps)
 
 
-class _Run(ThreadAccesses):
+class BlockRun(ThreadAccesses):
+    """The execution of a kernel for all threads of a block."""
+
     def __init__(
         self, graph: ControlFlowGraph, known: Known, barriers: set[int], accesses: dict[int, Asked],
         sizes: Callable[[str], int], starts: Callable[[str], int],
@@ -162,7 +164,7 @@ class _Run(ThreadAccesses):
                 continue
             self.effort += 1
             if self.effort > self.most:
-                raise _Stop
+                raise Stopped
             self._block(number, mask)
         self.waiting = before
 
@@ -225,14 +227,18 @@ class _Run(ThreadAccesses):
         if self.apart or not self.certain or where is None:
             self.trace.lose()
             return
-        number, expected = (statement.operand(name) for name in ("a", "b"))
-        whole = Number(self.trace.warps * LANES)
-        found = [whole if operand is None else self._operand(operand, where) for operand in (number, expected)]
+        found = self._barrier_operands(statement, where)
         if any(each is None or each.origin or each.block != NO_BLOCK for each in found):
             self.trace.lose()
         elif where.any():
             numbers, threads = (each.numbers for each in found if each is not None)
             self.trace.arrive(numbers, threads, bool(statement.form.effects.waits), where)
+
+    def _barrier_operands(self, statement: Instruction, where: Any) -> list[Number | None]:
+        """The number of a barrier, and for how many threads it is."""
+        whole = Number(self.trace.warps * LANES)
+        operands = (statement.operand(name) for name in ("a", "b"))
+        return [whole if operand is None else self._operand(operand, where) for operand in operands]
 
     def _barrier(self, place: int, statement: Instruction, mask: Any) -> None:
         if place in self.of_some:
@@ -315,7 +321,7 @@ class _Run(ThreadAccesses):
                     self._access_somewhere(place, mask)
                 if isinstance(statement, Instruction):
                     effects = statement.form.effects
-                    if effects.barrier == "block" or place in self.barriers:
+                    if effects.barrier in ("block", "cluster") or place in self.barriers:
                         self.aligned = self.certain = False
                         self.trace.lose()
                     elif effects.ends:

@@ -25,11 +25,13 @@ from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
 from ..analysis.block_execution import EFFORT, Stored
+from ..analysis.cluster_execution import execute_cluster
 from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_inside, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.guarded_addresses import are_disjoint_within
 from ..analysis.linear_values import Value, flat, unknown
 from ..analysis.static_values import Known, StaticValues
+from ..analysis.thread_accesses import Asked
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import CLUSTER_ORIGIN, LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
@@ -122,6 +124,12 @@ class LaunchProof:
         self.reach: set[int] = set()
         """Accesses to the shared memory of some block of the cluster."""
         self.reaching = Reaching(kernel)
+        self.far: dict[int, Asked] = {}
+        """The same, as they are asked for."""
+        self.loose: list[tuple[int, Value, Access, int]] = []
+        """Those of them that may be to another variable than their address is from."""
+        self.stopped = False
+        """Whether a longer proof may find more."""
         self.confirms = "cas" not in (launch.config.sanitize or ())
         """Whether a compare-and-swap says that a load before it is right."""
         self.copied = False
@@ -136,12 +144,14 @@ class LaunchProof:
 
     def run(self) -> Proven:
         self._find_accesses()
-        reached = self._reached()
-        ordered, written, in_turn = self.never | reached, self.never | self.stacked | reached, set(self.never)
+        reached, found_written = self._reached()
+        ordered, written, in_turn = self.never | reached, self.never | self.stacked | found_written, set(self.never)
         between = None
         for name, found in self.accesses.items():
             group = _group(self.spaces, name)
             if name in self.excluded or group in self.excluded or len(found) > MOST_ACCESSES:
+                continue
+            if reached.issuperset(access.place for access in found):
                 continue
             accesses = self._confirmed(found)
             if group == "local":
@@ -163,6 +173,7 @@ class LaunchProof:
                 if self.kernel.barriers:
                     stored = [] if self.copied else self.executed.execution.stored
                     written |= self._written(name, accesses, stored)
+        self.stopped |= self.executed.stopped
         if not ordered and not written and not self.reach:
             return NOTHING_PROVEN
         self.exact |= self._executed_inside()
@@ -201,8 +212,7 @@ class LaunchProof:
             else:
                 self._exclude(access)
         elif value.origin.startswith(CLUSTER_ORIGIN):
-            plain = access if access is checked_access(statement.form) else None
-            self._reach(place, value, plain, strength(statement.form))
+            self._collect_far(place, statement, access, value)
         elif access is not checked_access(statement.form):
             self.excluded.add(value.origin)
         elif threads is not None and not threads.any():
@@ -217,8 +227,22 @@ class LaunchProof:
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
 
-    def _reach(self, place: int, value: Value, access: Access | None, strong: int) -> None:
-        """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes."""
+    def _collect_far(self, place: int, statement: Instruction, access: Access, value: Value) -> None:
+        """Note an access to the shared memory of any block of the cluster."""
+        strong, name = strength(statement.form), value.origin.removeprefix(CLUSTER_ORIGIN)
+        address = statement.operands[access.operand]
+        if access is not checked_access(statement.form) or not isinstance(address, Address):
+            self._reach(place, value, None, strong)
+            return
+        self.far[place] = Asked(address, access.nbytes, name, access.reads, access.writes)
+        if not self._reach(place, value, access, strong, certainly=True):
+            self.loose.append((place, value, access, strong))
+
+    def _reach(self, place: int, value: Value, access: Access | None, strong: int, certainly: bool = False) -> bool:
+        """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes.
+
+        ``certainly``: only where it certainly is to its variable; whether it is noted.
+        """
         name, part = value.origin.removeprefix(CLUSTER_ORIGIN), flat(value)
         generic = access is None or access.space == "generic"
         known = not part.symbols and value.bits >= (64 if generic else 32)
@@ -227,32 +251,73 @@ class LaunchProof:
             end = part.high + (access.nbytes if access is not None else _FAR)
             inside = part.low >= 0 and end <= self.executed.size(name)
             near = not self.spaces.memory.narrow and part.low > -_FAR and end < _FAR
+        if certainly and not inside:
+            return False
         if access is None or not (inside or near or not generic):
             self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
-            return
+            return True
         self.reaching.note(place, access, strong, name if inside else "")
         if near or not generic:
             self.reach.add(place)
+        return True
 
-    def _reached(self) -> set[int]:
-        """The accesses to any block's shared memory, if they race with nothing and find written what they read.
+    def _reached(self) -> tuple[set[int], set[int]]:
+        """The accesses to any block's shared memory, and those that find written what they read, if they never race.
 
-        If not, they are checked, and with them all accesses that they may meet.
+        If they may, they are checked, and with them all accesses that they may meet.
         """
-        if not self.reaching.found:
-            return set()
+        if not self.far and not self.reaching.found:
+            return set(), set()
+        found = None if self.loose else self._never_racing()
+        if found is None and not self._is_odd():
+            found = self._ordered_in_cluster()
+        if found is None:
+            for place, value, access, strong in self.loose:
+                self._reach(place, value, access, strong)
+            found = self._never_racing() if self.loose else None
+        if found is None:
+            self.excluded |= {name or "shared" for name in self.reaching.names}
+        return found or (set(), set())
+
+    def _is_odd(self) -> bool:
+        """Whether shared memory is accessed in ways that no proof of clusters knows."""
+        shared = (name for name in self.spaces.entries if self.spaces.is_shared(name))
+        return self.copied or asks_at_ends(self.spaces) or not self.excluded.isdisjoint(("shared", *shared))
+
+    def _never_racing(self) -> tuple[set[int], set[int]] | None:
+        """The accesses to any block's shared memory, as in _reached, if there are but reads or atomics meanwhile."""
+        if self._is_odd():
+            return None
         sizes = {name: self.executed.size(name) for name in self.spaces.entries if self.spaces.is_shared(name)}
         own = (
             SharedAccess(each.place, name, each.strength, each.reads, each.footprint.writes)
             for name in sizes for each in self.accesses.get(name, ())
         )
-        odd = self.copied or asks_at_ends(self.spaces) or not self.excluded.isdisjoint(("shared", *sizes))
-        if not odd and self.reaching.never_race(own):
-            stored, before = self.executed.execution.stored, self.values.definitions.comes_before
-            if self.reaching.find_written(stored, sizes, self.shared_bytes, before):
-                return set(self.reaching.found)
-        self.excluded |= {name or "shared" for name in self.reaching.names}
-        return set()
+        if not self.reaching.never_race(own):
+            return None
+        stored, before = self.executed.execution.stored, self.values.definitions.comes_before
+        found = set(self.reaching.found)
+        return (found, found) if self.reaching.find_written(stored, sizes, self.shared_bytes, before) else None
+
+    def _ordered_in_cluster(self) -> tuple[set[int], set[int]] | None:
+        """All accesses to the variables that other blocks reach, as in _reached, if barriers order them."""
+        names, barriers = {each.array for each in self.far.values()}, self.kernel.cluster_barriers
+        accesses: list[_Access] = [access for name in names for access in self.accesses.get(name, ())]
+        own = {place: each for place, each in self.executed.asked.items() if each.array in names}
+        strengths = [each.strength for each in accesses] + [each.strength for each in self.reaching.found.values()]
+        strong = any(strengths) or any(strong for *_, strong in self.loose)
+        known = self.far.keys() >= self.reaching.found.keys() and own.keys() >= {each.place for each in accesses}
+        if strong or not known or not barriers:
+            return None
+        found, self.stopped = execute_cluster(
+            self.kernel.graph, self.values.known, barriers, own, self.far, self.executed.size, self.executed.effort
+        )
+        if found is None or not found.racing.isdisjoint(names):
+            return None
+        self.reach |= self.far.keys()
+        every = own | self.far
+        readers = {place for place, each in every.items() if each.reads}
+        return set(every), readers - found.early if readers & found.early else set(every)
 
     def _stored(self, place: int, statement: Instruction) -> int | None:
         values = [operand for operand in statement.operands if not isinstance(operand, Address)]

@@ -58,7 +58,7 @@ class _Kernel(KernelFacts):
             asked, effort = len(self.parameters), EFFORT if known is None else 4 * known.effort
             with paused():
                 proof = LaunchProof(self, launch, arguments, overlap, effort)
-                known = _Known(proof.run(), proof.executed.stopped, effort)
+                known = _Known(proof.run(), proof.stopped, effort)
             if len(self.parameters) > asked or len(self.known) >= MOST_LAUNCHES:
                 self.known.clear()
             self.known[self._key(launch, arguments, overlap)] = known
