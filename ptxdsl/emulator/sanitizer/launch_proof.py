@@ -11,8 +11,9 @@ grid, block and parameters of a launch, and kept (:mod:`.proofs`).
 Addresses of an array stay in it, since bounds are checked by provenance: so proofs hold only where the emulator takes
 each access to be to the array that the proof is about. No proof is made of arrays that share memory, of those that
 bulk copies or mbarriers use, nor of kernels with calls. A block reaches the shared memory of another one by addresses
-of ``mapa``: what is reached so is proven by :mod:`.reaching_accesses` or not at all; where the addresses are known to
-stay in one variable, the others are as if there were no cluster.
+of ``mapa``: what is reached so is proven by :mod:`.reaching_accesses`, by the execution of a whole cluster
+(:mod:`..analysis.cluster_execution`), or not at all; where the addresses are known to stay in one variable, the others
+are as if there were no cluster.
 """
 
 from __future__ import annotations
