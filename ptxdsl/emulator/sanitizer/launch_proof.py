@@ -11,39 +11,34 @@ grid, block and parameters of a launch, and kept (:mod:`.proofs`).
 Addresses of an array stay in it, since bounds are checked by provenance: so proofs hold only where the emulator takes
 each access to be to the array that the proof is about. No proof is made of arrays that share memory, of those that
 bulk copies or mbarriers use, nor of kernels with calls. A block reaches the shared memory of another one by addresses
-of ``mapa``: what is reached so is proven by :mod:`.reaching_accesses`, by the execution of a whole cluster
-(:mod:`..analysis.cluster_execution`), or not at all; where the addresses are known to stay in one variable, the others
-are as if there were no cluster.
+of ``mapa``: what is reached so is proven by :mod:`.cluster_proof` or not at all; where the addresses are known to stay
+in one variable, the others are as if there were no cluster.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
 
 from ...ir import Address, Call, Immediate, Instruction, Register
 from ...isa.effects import Access
 from ...launch import Buffer, Scalar
 from ..analysis.barrier_intervals import intervals, varying_registers
 from ..analysis.block_execution import EFFORT, Stored
-from ..analysis.cluster_execution import execute_cluster
 from ..analysis.disjointness import Footprint, are_disjoint, are_warps_disjoint, is_inside, is_within
 from ..analysis.divergence import Shape3
 from ..analysis.guarded_addresses import are_disjoint_within
-from ..analysis.linear_values import Value, flat, unknown
+from ..analysis.linear_values import unknown
 from ..analysis.static_values import Known, StaticValues
-from ..analysis.thread_accesses import Asked
 from ..machine.address_spaces import AddressSpaces
 from ..machine.layout import CLUSTER_ORIGIN, LOCAL_ORIGIN
 from ..rewrite.index_checks import checks_index
 from ..analysis.call_stack import uses_stack
 from ..runtime.block_state import LaunchState
 from .accesses import checked_access, strength
-from .cluster_ends import asks_at_ends
+from .cluster_proof import SPACES, ArrayAccess, ClusterProof
 from .executed_accesses import ExecutedAccesses
 from .kernel_facts import KernelFacts
 from .proven_accesses import NOTHING_PROVEN, Proven, array_of
-from .reaching_accesses import Reaching, SharedAccess
 
 __all__ = ["LaunchProof"]
 
@@ -56,19 +51,6 @@ _NONE = 4
 """More than any access's strength."""
 _STACK = "%stack"
 """Stands for what is pushed, among the arrays."""
-_SPACES = ("local", "shared", "global", "generic")
-_FAR = 1 << 48
-"""Bytes from one window of generic addresses to the next, and more than any array is from it."""
-
-
-class _Access(NamedTuple):
-    place: int
-    array: str
-    footprint: Footprint
-    strength: int
-    reads: bool
-    stored: int | None = None
-    """What all threads of the launch store, if it is one number."""
 
 
 class _Arguments:
@@ -94,14 +76,14 @@ class _Arguments:
         return array_of(self.spaces, self.spaces.provenance.get(symbol, ""))
 
 
-class LaunchProof:
+class LaunchProof(ClusterProof):
     """The proofs for one launch."""
 
     def __init__(
         self, kernel: KernelFacts, launch: LaunchState, given: dict[str, Scalar | Buffer], overlap: bool,
         effort: int = EFFORT,
     ) -> None:
-        self.kernel, self.spaces, self.shared_bytes = kernel, launch.spaces, launch.shared_bytes
+        super().__init__(kernel, launch)
         arguments = _Arguments(launch.spaces, given, kernel.parameters)
         self.grid, self.cluster = launch.config.grid, launch.spaces.cluster or (1, 1, 1)
         self.values = StaticValues(kernel.graph, Known(
@@ -110,36 +92,23 @@ class LaunchProof:
         self.executed = ExecutedAccesses(
             kernel.graph, self.values.known, kernel.barriers, launch.spaces, launch.config.shared, effort
         )
-        self.accesses: dict[str, list[_Access]] = defaultdict(list)
         self.unclear: list[tuple[int, Instruction, Access]] = []
         """Accesses of which only execution may say where they are."""
         self.exact: set[int] = set()
         """Those whose addresses are known to be in their array, whatever they were computed from."""
         calls = any(isinstance(s, Call) and not checks_index(s) for s in kernel.graph.statements)
-        self.excluded = {*(("global",) if overlap else ()), *(("local",) if calls else ())}
-        """Arrays, or the space of all of them, that may be accessed in ways that are not understood."""
+        self.excluded.update(("global",) if overlap else (), ("local",) if calls else ())
         self.stacked: set[int] = set()
         """Pushes around recursive calls, and the pops of what they wrote."""
         self.never: set[int] = set()
         """Accesses that no thread makes."""
-        self.reach: set[int] = set()
-        """Accesses to the shared memory of some block of the cluster."""
-        self.reaching = Reaching(kernel)
-        self.far: dict[int, Asked] = {}
-        """The same, as they are asked for."""
-        self.loose: list[tuple[int, Value, Access, int]] = []
-        """Those of them that may be to another variable than their address is from."""
-        self.stopped = False
-        """Whether a longer proof may find more."""
         self.confirms = "cas" not in (launch.config.sanitize or ())
         """Whether a compare-and-swap says that a load before it is right."""
-        self.copied = False
-        """Whether asynchronous copies write to shared memory, which is complete later."""
 
     def _find_accesses(self) -> None:
         for place, statement in self.kernel.statements:
             for access in statement.form.effects.accesses:
-                if access.space in _SPACES and (access.reads or access.writes):
+                if access.space in SPACES and (access.reads or access.writes):
                     self._collect(place, statement, access)
         self._clear_up()
 
@@ -221,104 +190,12 @@ class LaunchProof:
         else:
             footprint = Footprint(value, access.nbytes, threads, access.writes)
             stored = self._stored(place, statement) if access.writes and not access.reads else None
-            found = _Access(place, value.origin, footprint, strength(statement.form), access.reads, stored)
+            found = ArrayAccess(place, value.origin, footprint, strength(statement.form), access.reads, stored)
             self.accesses[value.origin].append(found)
             if access.space == "shared" and is_inside(footprint, self.executed.size(value.origin)):
                 self.exact.add(place)
             if isinstance(address, Address):
                 self.executed.ask(place, address, access, value.origin)
-
-    def _collect_far(self, place: int, statement: Instruction, access: Access, value: Value) -> None:
-        """Note an access to the shared memory of any block of the cluster."""
-        strong, name = strength(statement.form), value.origin.removeprefix(CLUSTER_ORIGIN)
-        address = statement.operands[access.operand]
-        if access is not checked_access(statement.form) or not isinstance(address, Address):
-            self._reach(place, value, None, strong)
-            return
-        self.far[place] = Asked(address, access.nbytes, name, access.reads, access.writes)
-        if not self._reach(place, value, access, strong, certainly=True):
-            self.loose.append((place, value, access, strong))
-
-    def _reach(self, place: int, value: Value, access: Access | None, strong: int, certainly: bool = False) -> bool:
-        """Note what an access to the shared memory of any block of the cluster may be to; None is one of many bytes.
-
-        ``certainly``: only where it certainly is to its variable; whether it is noted.
-        """
-        name, part = value.origin.removeprefix(CLUSTER_ORIGIN), flat(value)
-        generic = access is None or access.space == "generic"
-        known = not part.symbols and value.bits >= (64 if generic else 32)
-        inside = near = False
-        if known and part.low is not None and part.high is not None:
-            end = part.high + (access.nbytes if access is not None else _FAR)
-            inside = part.low >= 0 and end <= self.executed.size(name)
-            near = not self.spaces.memory.narrow and part.low > -_FAR and end < _FAR
-        if certainly and not inside:
-            return False
-        if access is None or not (inside or near or not generic):
-            self.excluded.update((name,) if inside else ("shared",) if near or not generic else _SPACES)
-            return True
-        self.reaching.note(place, access, strong, name if inside else "")
-        if near or not generic:
-            self.reach.add(place)
-        return True
-
-    def _reached(self) -> tuple[set[int], set[int]]:
-        """The accesses to any block's shared memory, and those that find written what they read, if they never race.
-
-        If they may, they are checked, and with them all accesses that they may meet.
-        """
-        if not self.far and not self.reaching.found:
-            return set(), set()
-        found = None if self.loose else self._never_racing()
-        if found is None and not self._is_odd():
-            found = self._ordered_in_cluster()
-        if found is None:
-            for place, value, access, strong in self.loose:
-                self._reach(place, value, access, strong)
-            found = self._never_racing() if self.loose else None
-        if found is None:
-            self.excluded |= {name or "shared" for name in self.reaching.names}
-        return found or (set(), set())
-
-    def _is_odd(self) -> bool:
-        """Whether shared memory is accessed in ways that no proof of clusters knows."""
-        shared = (name for name in self.spaces.entries if self.spaces.is_shared(name))
-        return self.copied or asks_at_ends(self.spaces) or not self.excluded.isdisjoint(("shared", *shared))
-
-    def _never_racing(self) -> tuple[set[int], set[int]] | None:
-        """The accesses to any block's shared memory, as in _reached, if there are but reads or atomics meanwhile."""
-        if self._is_odd():
-            return None
-        sizes = {name: self.executed.size(name) for name in self.spaces.entries if self.spaces.is_shared(name)}
-        own = (
-            SharedAccess(each.place, name, each.strength, each.reads, each.footprint.writes)
-            for name in sizes for each in self.accesses.get(name, ())
-        )
-        if not self.reaching.never_race(own):
-            return None
-        stored, before = self.executed.execution.stored, self.values.definitions.comes_before
-        found = set(self.reaching.found)
-        return (found, found) if self.reaching.find_written(stored, sizes, self.shared_bytes, before) else None
-
-    def _ordered_in_cluster(self) -> tuple[set[int], set[int]] | None:
-        """All accesses to the variables that other blocks reach, as in _reached, if barriers order them."""
-        names, barriers = {each.array for each in self.far.values()}, self.kernel.cluster_barriers
-        accesses: list[_Access] = [access for name in names for access in self.accesses.get(name, ())]
-        own = {place: each for place, each in self.executed.asked.items() if each.array in names}
-        strengths = [each.strength for each in accesses] + [each.strength for each in self.reaching.found.values()]
-        strong = any(strengths) or any(strong for *_, strong in self.loose)
-        known = self.far.keys() >= self.reaching.found.keys() and own.keys() >= {each.place for each in accesses}
-        if strong or not known or not barriers:
-            return None
-        found, self.stopped = execute_cluster(
-            self.kernel.graph, self.values.known, barriers, own, self.far, self.executed.size, self.executed.effort
-        )
-        if found is None or not found.racing.isdisjoint(names):
-            return None
-        self.reach |= self.far.keys()
-        every = own | self.far
-        readers = {place for place, each in every.items() if each.reads}
-        return set(every), readers - found.early if readers & found.early else set(every)
 
     def _stored(self, place: int, statement: Instruction) -> int | None:
         values = [operand for operand in statement.operands if not isinstance(operand, Address)]
@@ -326,7 +203,7 @@ class LaunchProof:
         return self.values.number(place, values[0]) if plain else None
 
     def _exclude(self, access: Access) -> None:
-        self.excluded.update(_SPACES[:3] if access.space == "generic" else (access.space,))
+        self.excluded.update(SPACES[:3] if access.space == "generic" else (access.space,))
 
     def _clear_up(self) -> None:
         """Find by execution what the accesses are to that nothing else is known of."""
@@ -341,9 +218,9 @@ class LaunchProof:
                 continue
             self.exact.add(place)
             footprint = Footprint(unknown(64, name), access.nbytes, None, access.writes)
-            self.accesses[name].append(_Access(place, name, footprint, strength(statement.form), access.reads))
+            self.accesses[name].append(ArrayAccess(place, name, footprint, strength(statement.form), access.reads))
 
-    def _is_safe(self, accesses: list[_Access], grid: Shape3, width: int, strong: int) -> bool:
+    def _is_safe(self, accesses: list[ArrayAccess], grid: Shape3, width: int, strong: int) -> bool:
         """Whether no two accesses of different threads race."""
         if not any(access.footprint.writes for access in accesses):
             return True
@@ -357,7 +234,7 @@ class LaunchProof:
         x, y, z = self.kernel.block
         return are_disjoint([access.footprint for access in accesses], grid, x * y * z, width)
 
-    def _confirmed(self, accesses: list[_Access]) -> list[_Access]:
+    def _confirmed(self, accesses: list[ArrayAccess]) -> list[ArrayAccess]:
         """Weak loads count as strong ones where a compare-and-swap of the same array confirms what they read."""
         places = {access.place for access in accesses if access.reads and access.footprint.writes}
         if not places or not self.confirms:
@@ -381,7 +258,7 @@ class LaunchProof:
         return intervals(kernel.graph, kernel.barriers, apart, set(every)) or [every]
 
     def _ordered_between(
-        self, name: str, accesses: list[_Access], between: list[frozenset[int]], strong: int
+        self, name: str, accesses: list[ArrayAccess], between: list[frozenset[int]], strong: int
     ) -> set[int]:
         """The accesses to an array in shared memory that race with none of the intervals that they can be in.
 
@@ -410,7 +287,7 @@ class LaunchProof:
                         bad |= self._racing(inside, strong)
         return by_place.keys() - bad
 
-    def _by_warps(self, name: str, accesses: list[_Access]) -> set[int] | None:
+    def _by_warps(self, name: str, accesses: list[ArrayAccess]) -> set[int] | None:
         """Where barriers of some warps order all accesses to an array, those that find it written, as in _written."""
         if self.copied or not self.kernel.of_some or any(access.strength for access in accesses):
             return None
@@ -420,13 +297,13 @@ class LaunchProof:
         readers = {access.place for access in accesses if access.reads}
         return {access.place for access in accesses} if warps.early.isdisjoint(readers) else readers - warps.early
 
-    def _racing(self, accesses: list[_Access], strong: int) -> set[int]:
+    def _racing(self, accesses: list[ArrayAccess], strong: int) -> set[int]:
         """Those of unsafe accesses that need a check: reads do not that no write can race with."""
         writes = [access for access in accesses if access.footprint.writes]
         places = {access.place for access in accesses}
         if not self._is_safe(writes, (1, 1, 1), 32, strong):
             return places
-        reads: dict[int, list[_Access]] = defaultdict(list)
+        reads: dict[int, list[ArrayAccess]] = defaultdict(list)
         for access in accesses:
             if not access.footprint.writes:
                 reads[access.place].append(access)
@@ -437,15 +314,15 @@ class LaunchProof:
         }
 
     def _unsafe(
-        self, accesses: dict[int, _Access], executed: list[dict[int, list[Footprint]]], strong: int
-    ) -> list[list[_Access]]:
+        self, accesses: dict[int, ArrayAccess], executed: list[dict[int, list[Footprint]]], strong: int
+    ) -> list[list[ArrayAccess]]:
         """Those of some times between barriers at which accesses race."""
         times = (
             [accesses[place]._replace(footprint=each) for place in found for each in found[place]] for found in executed
         )
         return [inside for inside in times if inside and not self._is_safe(inside, (1, 1, 1), 32, strong)]
 
-    def _is_safe_as_executed(self, name: str, accesses: list[_Access]) -> bool:
+    def _is_safe_as_executed(self, name: str, accesses: list[ArrayAccess]) -> bool:
         """Whether no accesses of different threads to an array in global memory race, as they are executed."""
         x, y, z = self.kernel.block
         found = self.executed.all({access.place: access.footprint for access in accesses}, name)
@@ -458,7 +335,7 @@ class LaunchProof:
         within = [(footprint, bounds[place]) for place, footprint in found] if any(bounds.values()) else []
         return bool(within) and are_disjoint_within(within, self.grid, x * y * z)
 
-    def _written(self, name: str, accesses: list[_Access], stored: list[Stored]) -> set[int]:
+    def _written(self, name: str, accesses: list[ArrayAccess], stored: list[Stored]) -> set[int]:
         """The accesses to an array of a block that find it written, and those that nobody need follow then."""
         comes_before = self.values.definitions.comes_before
         readers = [access for access in accesses if access.reads]
@@ -476,7 +353,7 @@ class LaunchProof:
 class _Steady:
     """Whether a load gives all threads that make it the same, whenever they do: the kernel does not write there."""
 
-    def __init__(self, spaces: AddressSpaces, found: dict[str, list[_Access]], excluded: set[str]) -> None:
+    def __init__(self, spaces: AddressSpaces, found: dict[str, list[ArrayAccess]], excluded: set[str]) -> None:
         self.places = {access.place: access.array for accesses in found.values() for access in accesses}
         changing = {name for name, accesses in found.items() if any(access.footprint.writes for access in accesses)}
         self.names = {

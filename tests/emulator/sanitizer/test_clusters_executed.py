@@ -9,7 +9,7 @@ import pytest
 from emulator_harness import argument, kernel
 
 from ptxdsl import emulator
-from ptxdsl.emulator.sanitizer import launch_proof
+from ptxdsl.emulator.sanitizer import cluster_proof
 from ptxdsl.emulator.sanitizer.sanitizer import collect
 from ptxdsl.launch import LaunchConfig
 
@@ -33,9 +33,9 @@ def run(body: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[st
     """
     text = kernel("u64 out", f"{HEAD} {body}\n mov.u32 %r31, {next(NUMBERS)}; st.global.u32 [%rd9], %r6; ret;")
     proven = []
-    made = launch_proof.LaunchProof._reached
+    made = cluster_proof.ClusterProof._reached
 
-    def noted(proof: launch_proof.LaunchProof) -> tuple[set[int], set[int]]:
+    def noted(proof: cluster_proof.ClusterProof) -> tuple[set[int], set[int]]:
         ordered, written = made(proof)
         proven.append(bool(ordered) and ordered == written)
         return ordered, written
@@ -43,7 +43,7 @@ def run(body: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[st
     out = np.full((CLUSTERS, ranks, BLOCK), 77, np.uint32)
     config = LaunchConfig(ranks * CLUSTERS, BLOCK, cluster=ranks, sanitize=ALL)
     with collect() as found, monkeypatch.context() as patch:
-        patch.setattr(launch_proof.LaunchProof, "_reached", noted)
+        patch.setattr(cluster_proof.ClusterProof, "_reached", noted)
         emulator.load(text).run("k", config, [argument("out", out)])
     return sorted({each.kind for each in found}), any(proven), out.tobytes()
 
@@ -99,7 +99,7 @@ def test_a_read_of_a_word_that_data_choose_is_of_its_array(monkeypatch: pytest.M
 def without(body: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], bool, bytes]:
     """The same where nothing is proven so."""
     with monkeypatch.context() as patch:
-        patch.setattr(launch_proof, "execute_cluster", lambda *_: (None, False))
+        patch.setattr(cluster_proof, "execute_cluster", lambda *_: (None, False))
         return run(body, ranks, monkeypatch)
 
 
