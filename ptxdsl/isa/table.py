@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copyreg
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -176,6 +177,8 @@ def _wrong_modifier(done: str, modifier: str, legal: set[str]) -> UnknownInstruc
     near = similar(modifier, words, 3)
     if types:
         hint = f"`{done}` takes {', '.join(types)}"
+        if modifier in ("f32", "f64") and re.match(r"(atom|red)\..*(min|max)$", done):
+            hint += f"; docs/howto/atomics.md makes that of {modifier} of the integer ones"
     elif near:
         hint = f"did you mean {_either(f'`{done}.{word}`' for word in near)}?"
     elif words:

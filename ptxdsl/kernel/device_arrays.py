@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import LaunchError, caller, with_article
+from ..errors import LaunchError, PtxTypeError, caller, did_you_mean, similar, with_article
 from ..options import checked_options
 from ..launch.arrays import Unreadable, View, contiguous_strides, describe, readable, view_by_dlpack
 from ..launch.device_array import DeviceArray, PartialArray
 from ..launch.device_copies import host_array, numpy_dtype, store
 from ..launch.device_memory import aligned
 from ..launch.dlpack import shown
-from ..types import ScalarType, dtype_of
+from ..types import TYPES, ScalarType, dtype_of, type_meant, type_named
 from .backends import choose, device_memory
 
 __all__ = ["DeviceArray", "empty", "from_dlpack", "managed", "pinned", "to_device", "zeros"]
@@ -28,17 +28,43 @@ def _described(shape: int | tuple[int, ...], dtype: Any) -> tuple[tuple[int, ...
     extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0 for n in extents):
         raise LaunchError(f"shape {shape!r} is no int or tuple of ints from 0 on", loc=caller())
-    kind = dtype_of(dtype) if isinstance(dtype, ScalarType) else np.dtype(dtype)
+    kind = _dtype(dtype)
     if kind.hasobject or not kind.isnative:
         raise LaunchError(f"a device array cannot hold {kind}", loc=caller())
     return tuple(int(n) for n in extents), kind
+
+
+def _dtype(given: Any) -> np.dtype[Any]:
+    """The dtype that is meant: numpy's, that of a scalar type, or of what another library calls one."""
+    numpys: np.dtype[Any] | None = None
+    meant = given if isinstance(given, ScalarType) else type_named(given) if isinstance(given, str) else None
+    if not isinstance(given, ScalarType):
+        try:
+            numpys = np.dtype(given)
+        except TypeError:
+            meant = meant or type_meant(given)
+    try:
+        found = numpys if meant is None else dtype_of(meant)
+    except PtxTypeError as error:
+        hint = "take an unsigned type for the bits: `u32`"
+        raise LaunchError(error.message, loc=caller(), hint=hint) from error
+    if found is None:
+        near = similar(given, (*np.sctypeDict, *TYPES)) if isinstance(given, str) else []
+        hint = did_you_mean(near, "{!r}", "`f32` or `np.float32`") or ""
+        raise LaunchError(f"{given!r} is no dtype", loc=caller(), hint=hint)
+    if numpys is not None and numpys != found and numpys.itemsize <= 8:  # no kernel has numpy's "f16", a float128
+        raise LaunchError(
+            f"{given!r} is {found} in PTX and {numpys} in numpy", loc=caller(),
+            hint=f"`ptxdsl.{given}` or `np.{numpys}`",
+        )
+    return found
 
 
 @checked_options(LaunchError, "empty")
 def empty(
     shape: int | tuple[int, ...], dtype: Any, *, device: int | None = None, backend: str | None = None
 ) -> DeviceArray:
-    """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl (``f32``).
+    """An array of whatever the memory held. ``dtype`` is numpy's or a scalar type of ptxdsl, or its name.
 
     It lives where launches run: on the GPU, or for the emulator in the host's memory. ``device`` is the GPU's ordinal,
     that of :func:`~ptxdsl.device` if it is None; the emulator has one memory for all. LaunchError for a shape that is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import config
@@ -31,16 +31,18 @@ class Inspected(ABC):
     entry: str
 
     @abstractmethod
-    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
-        """The kernel for these constants and this target."""
+    def compiled(
+        self, constants: Mapping[str, Any], arch: str | None = None, options: Iterable[str] = ()
+    ) -> CompiledKernel:
+        """The kernel for these constants and this target; ``options`` are what an unknown constant may be meant for."""
 
     def ir(self, *, arch: str | None = None, **constants: Any) -> Module:
         """The kernel as a module of PTX statements."""
-        return self.compiled(constants, arch).module
+        return self.compiled(constants, arch, ["arch"]).module
 
     def ptx(self, *, arch: str | None = None, comments: bool = False, **constants: Any) -> str:
         """The PTX text; with ``comments`` each Python line stands before its instructions."""
-        found = self.compiled(constants, arch)
+        found = self.compiled(constants, arch, ["arch", "comments"])
         if not comments:
             return found.text
         from ..text.printer import to_text
@@ -55,7 +57,7 @@ class Inspected(ABC):
         """The machine code as text, with ``lines`` each Python line before its instructions; needs nvdisasm."""
         from ..gpu.cubin import disassemble
 
-        return disassemble(self._assembled(arch, constants).cubin, lines=lines)
+        return disassemble(self._assembled(arch, constants, "lines").cubin, lines=lines)
 
     def attributes(self, *, arch: str | None = None, **constants: Any) -> Attributes:
         """Registers, memory and spills, as ptxas reports them for a target."""
@@ -92,7 +94,7 @@ class Inspected(ABC):
         """
         from .report import kernel_report
 
-        return kernel_report(self.compiled(constants, arch), arch).write(path)
+        return kernel_report(self.compiled(constants, arch, ["path", "arch"]), arch).write(path)
 
     def _repr_html_(self) -> str | None:
         """The report without constants; nothing for a kernel that has none so, of which its repr says what it is."""
@@ -104,7 +106,7 @@ class Inspected(ABC):
     def _resident_on(self, arch: str | None, constants: Mapping[str, Any]) -> str:
         if arch not in (None, "auto"):
             return arch
-        wanted = self.compiled(constants).module.target
+        wanted = self.compiled(constants, None, ["block", "shared", "arch"]).module.target
         if choose() == "emulator":
             return assembled(wanted)
         from ..gpu.device import driver
@@ -120,9 +122,9 @@ class Inspected(ABC):
         """
         from ..emulator.tools.tiers import tiers_of
 
-        return tiers_of(self.compiled(constants, arch).program, self.entry)
+        return tiers_of(self.compiled(constants, arch, ["arch"]).program, self.entry)
 
-    def _assembled(self, arch: str | None, constants: Mapping[str, Any]) -> Assembled:
+    def _assembled(self, arch: str | None, constants: Mapping[str, Any], *options: str) -> Assembled:
         arch = None if arch == "auto" else arch
-        found = self.compiled(constants, arch)
+        found = self.compiled(constants, arch, ["arch", *options])
         return found.assembled(arch or assembled(found.module.target))

@@ -14,7 +14,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from ctypes import c_bool
 from time import perf_counter
@@ -113,7 +113,9 @@ class Kernel(PickledAsFunction, Dispatcher):
                     f"which `k.ptx({name}=...)` uses", loc=self.loc,
                 )
 
-    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:
+    def compiled(
+        self, constants: Mapping[str, Any], arch: str | None = None, options: Iterable[str] = ()
+    ) -> CompiledKernel:
         """The kernel for these constants and this target; traced if it was not before."""
         settings = config.current()
         target = arch or self.arch or settings.arch
@@ -126,7 +128,7 @@ class Kernel(PickledAsFunction, Dispatcher):
             return found[1]
         _check_target(target)
         call = f"{self.entry}[grid, block](..., {{}})"
-        values = complete(self.signature, constants, f"kernel `{self.entry}`", LaunchError, caller, call)
+        values = complete(self.signature, constants, f"kernel `{self.entry}`", LaunchError, caller, call, options)
         latest = found
         found = self._find(key, values) if found is not None or self._came_along else None
         if found is None:

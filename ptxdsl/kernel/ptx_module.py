@@ -6,7 +6,7 @@ A module is loaded once on each backend, however many kernels it has, since they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +91,9 @@ class PtxEntry(Dispatcher):
     def __reduce__(self) -> tuple[object, ...]:
         return _Source.entry, (self._source, self.entry)
 
-    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:  # noqa: ARG002
+    def compiled(
+        self, constants: Mapping[str, Any], arch: str | None = None, options: Iterable[str] = (),  # noqa: ARG002
+    ) -> CompiledKernel:
         if constants:
             raise LaunchError(f"kernel `{self.entry}` has no compile-time constants; it is PTX", loc=caller())
         return self._only

@@ -6,7 +6,7 @@ Whatever happens inside, the thread is as it was afterwards: a failed trace leav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
@@ -108,11 +108,11 @@ def traced(
 
 def complete(
     signature: Signature, given: Mapping[str, Any], what: str, error: type[PtxError],
-    where: Callable[[], Loc | None], call: str,
+    where: Callable[[], Loc | None], call: str, options: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The value of each compile-time constant of ``what``; an ``error`` for one that is missing or unknown.
 
-    ``where`` finds its line, ``call`` is how constants are given.
+    ``where`` finds its line, ``call`` is how constants are given; ``options`` are other names that may be meant.
     """
     known = signature.constants
     for name in given:
@@ -120,7 +120,7 @@ def complete(
             has = f"it has {', '.join(known)}" if known else "it has none"
             raise error(
                 f"{what} has no compile-time constant `{name}`; {has}", loc=where(),
-                hint=did_you_mean(similar(name, known), "`{}=`"),
+                hint=did_you_mean(similar(name, [*known, *options]), "`{}=`"),
             )
     values = {**known, **given}
     missing = [name for name, value in values.items() if value is Signature.REQUIRED]

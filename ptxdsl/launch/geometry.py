@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union, runtime_checkable
 
 from ..config import SANITIZERS, TWINS, error_limit, sanitizers
-from ..errors import LaunchError, caller
+from ..errors import LaunchError, caller, did_you_mean, similar
 from ..isa.targets import TARGETS, Limits, limits
 
 if TYPE_CHECKING:
@@ -298,5 +298,6 @@ def stream_handle(stream: object) -> int | None:
 
 
 def _no_sanitizer(name: object) -> LaunchError:
-    hint = f"one or more of {', '.join(SANITIZERS)}"
+    near = similar(str(name).lower(), (*SANITIZERS, "all", "off"))
+    hint = did_you_mean(near, "{!r}", f"one or more of {', '.join(SANITIZERS)}")
     return LaunchError(f"{name!r} is no check of the sanitizer", loc=caller(), hint=hint)

@@ -7,7 +7,7 @@ error comes again (Zeller and Hildebrandt 2002, "Simplifying and isolating failu
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,7 +101,9 @@ class _Reduced(Dispatcher):
         text = to_text(module) if compiled.foreign else None
         self._compiled = CompiledKernel(compiled.entry, compiled.parameters, module, set(), text=text)
 
-    def compiled(self, constants: Mapping[str, Any], arch: str | None = None) -> CompiledKernel:  # noqa: ARG002
+    def compiled(
+        self, constants: Mapping[str, Any], arch: str | None = None, options: Iterable[str] = (),  # noqa: ARG002
+    ) -> CompiledKernel:
         """The kernel."""
         return self._compiled
 

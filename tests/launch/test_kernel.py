@@ -283,6 +283,18 @@ BAD_LAUNCHES: list[tuple[Callable[[], object], str, str | None]] = [
      "kernel `fill` has no compile-time constant `steps`; it has value, step", "did you mean `step=`?"),
     (lambda: saxpy[1, 32](1, 2.0, None, None, tile=2),
      "kernel `saxpy` has no compile-time constant `tile`; it has none", None),
+    (lambda: saxpy.ptx(comment=True), "kernel `saxpy` has no compile-time constant `comment`; it has none",
+     "did you mean `comments=`?"),
+    (lambda: saxpy.sass(line=True), "kernel `saxpy` has no compile-time constant `line`; it has none",
+     "did you mean `lines=`?"),
+    (lambda: saxpy.cubin(arhc="sm_90"), "kernel `saxpy` has no compile-time constant `arhc`; it has none",
+     "did you mean `arch=`?"),
+    (lambda: saxpy.report(pth="a.html"), "kernel `saxpy` has no compile-time constant `pth`; it has none",
+     "did you mean `path=`?"),
+    (lambda: ptxdsl.zeros(4, "f33"), "'f33' is no dtype", "did you mean 'f32'?"),
+    (lambda: ptxdsl.zeros(4, "u8"), "'u8' is uint8 in PTX and uint64 in numpy", "`ptxdsl.u8` or `np.uint64`"),
+    (lambda: ptxdsl.empty(4, "f16x2"), "numpy has no equivalent of f16x2",
+     "take an unsigned type for the bits: `u32`"),
     (lambda: fill[1, 32](1, np.zeros(1, np.uint32), value=[1]),
      "the compile-time constant `value` of kernel `fill` is a list, which cannot be one: it has no hash",
      "pass a tuple"),
@@ -727,3 +739,13 @@ def test_u64_of_our_own_takes_no_array() -> None:
         "argument `n` of kernel `k` is a numpy array of float32, shape (1,); u64 wants an int from 0 to "
         "18446744073709551615"
     )
+
+
+@pytest.mark.parametrize(("name", "dtype"), [
+    ("f32", "float32"), ("f16", "float16"), ("s64", "int64"), ("u32", "uint32"), ("float32", "float32"),
+    ("bf16", "bfloat16"), ("int32_t", "int32"), (np.float64, "float64"), ("<f4", "float32"),
+])
+def test_the_dtype_of_an_array_is_a_type_or_its_name(name: object, dtype: str) -> None:
+    for make in (ptxdsl.empty, ptxdsl.zeros, ptxdsl.managed):
+        assert str(make((4,), name, backend="emulator").dtype) == dtype
+    assert str(ptxdsl.pinned((4,), name, backend="emulator").dtype) == dtype
